@@ -27,6 +27,10 @@ class DerivedColumnsReader final : public Reader {
   Result<int64_t> rows() override { return files_->rows(); }
   ReaderCounts counts() const override { return files_->counts(); }
   KeySource key_source() const override { return files_->key_source(); }
+  Result<std::vector<int64_t>> starts() override { return files_->starts(); }
+  Result<bool> keep_only(std::span<const RowRange> ranges) override {
+    return files_->keep_only(ranges);
+  }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
     RECMILL_RETURN_IF_ERROR(files_->read(epoch, first, count, batch));

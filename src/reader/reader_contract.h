@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "reader/open_reader.h"
+#include "reader/row_blocks.h"
 #include "reader/testing/samples_of.h"
 
 namespace recmill::reader {
@@ -163,6 +164,32 @@ TEST_P(ReaderContract, row_limit_keeps_the_first_rows) {
   DataOptions options = GetParam().options;
   options.rows = static_cast<int64_t>(all.size()) + 100;
   EXPECT_EQ(read_epoch(*open(options), 0, 512), all) << "a limit beyond the data is none";
+}
+
+TEST_P(ReaderContract, blocks_that_are_read_alone_have_the_rows_of_the_whole) {
+  DataOptions options = GetParam().options;
+  options.prefetch = 0;
+  const auto all = read_epoch(*open(options), 0, 512);
+  for (const int64_t taken : {1, 2}) {  // of three blocks
+    auto reader = open(options);
+    const auto starts = reader->starts();
+    ASSERT_TRUE(starts.ok()) << starts.status().message();
+    const auto bounds = block_bounds(std::ssize(all), *starts, 40);
+    EXPECT_EQ(bounds.back(), std::ssize(all));
+    std::vector<RowRange> ranges;
+    std::vector<std::string> expected;
+    for (size_t b = 0; b + 1 < bounds.size(); ++b) {
+      if (static_cast<int64_t>(b % 3) >= taken) continue;
+      ranges.push_back({bounds[b], bounds[b + 1] - bounds[b]});
+      expected.insert(expected.end(), all.begin() + bounds[b], all.begin() + bounds[b + 1]);
+    }
+    auto some = only_rows(std::move(reader), ranges);
+    ASSERT_TRUE(some.ok()) << some.status().message();
+    EXPECT_EQ(*(*some)->rows(), std::ssize(expected));
+    EXPECT_EQ(read_epoch(**some, 0, 33), expected);
+    EXPECT_EQ(read_epoch(**some, 0, 4096), expected);
+    EXPECT_EQ(read(**some, 0, std::ssize(expected) - 1, 10).back(), expected.back());
+  }
 }
 
 }  // namespace recmill::reader

@@ -4,11 +4,13 @@
 #include <arrow/type_traits.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "reader/batch_rows.h"
 #include "reader/columnar/arrow_ipc_reader.h"
@@ -132,7 +134,26 @@ class ColumnarReader final : public Reader {
     return rows_;
   }
   KeySource key_source() const override { return source_.key_source(); }
-  ReaderCounts counts() const override { return {handed_out_, source_.bad_rows(), 0}; }
+  ReaderCounts counts() const override {
+    return {handed_out_, source_.bad_rows(), 0, row_groups_.load()};
+  }
+
+  Result<std::vector<int64_t>> starts() override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
+    std::vector<int64_t> starts;
+    int64_t group = -1;
+    for (const RowSlice& slice : source_.slices())
+      if (std::exchange(group, slice.group) != slice.group) starts.push_back(slice.position);
+    return starts;
+  }
+
+  Result<bool> keep_only(std::span<const RowRange> ranges) override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
+    RECMILL_CHECK(shuffle_ == ShuffleKind::none && epoch_ < 0);
+    source_.keep_only(ranges);
+    rows_ = source_.rows();
+    return true;
+  }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
     RECMILL_RETURN_IF_ERROR(find_rows());
@@ -167,12 +188,14 @@ class ColumnarReader final : public Reader {
   void start_epoch(int64_t epoch) {
     queue_.stop();
     epoch_ = epoch;
+    decoded_group_ = -1;
     slices_ = slices_of_epoch(source_.slices(), shuffle_, seed_, epoch);
   }
 
   /// Runs on the queue's thread, which is stopped before epoch_ or slices_ change.
   Status decode(int64_t index, ColumnBatch& batch) {
     const RowSlice& slice = slices_[static_cast<size_t>(index)];
+    if (std::exchange(decoded_group_, slice.group) != slice.group) ++row_groups_;
     if (shuffle_ == ShuffleKind::none) return source_.load(slice, {}, batch);
     return source_.load(
         slice, order_in_window(slice.kept, shuffle_, seed_, epoch_, slice.first_row), batch);
@@ -188,6 +211,8 @@ class ColumnarReader final : public Reader {
   int64_t rows_ = -1;  // before they are found
   int64_t epoch_ = -1;
   int64_t handed_out_ = 0;
+  int64_t decoded_group_ = -1;  // of the slice that was decoded last; the queue's thread's
+  std::atomic<int64_t> row_groups_ = 0;
   SliceQueue queue_;  // last: its thread uses what is above
 };
 

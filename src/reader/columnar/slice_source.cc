@@ -117,6 +117,22 @@ void SliceSource::take_first(int64_t limit) {
   std::erase_if(slices_, [](const RowSlice& slice) { return slice.kept == 0; });
 }
 
+void SliceSource::keep_only(std::span<const RowRange> ranges) {
+  std::vector<RowSlice> kept;
+  int64_t position = 0;
+  auto range = ranges.begin();
+  for (RowSlice& slice : slices_) {
+    while (range != ranges.end() && range->first + range->count <= slice.position) ++range;
+    if (range == ranges.end()) break;
+    if (slice.position < range->first) continue;
+    RECMILL_CHECK(slice.position + slice.kept <= range->first + range->count, path_of(slice));
+    slice.position = position;
+    position += slice.kept;
+    kept.push_back(slice);
+  }
+  slices_ = std::move(kept);
+}
+
 // The indexes of all files, with a block for each of their slices.
 Result<std::vector<RowIndex>> SliceSource::index(const SliceRule& rule, Files& files,
                                                  const std::string& cache) {

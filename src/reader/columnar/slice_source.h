@@ -46,6 +46,9 @@ class SliceSource {
   /// over what rule.looks_at(), whose result `cache` keeps (row_index.h). Of them the first `limit`
   /// are taken; 0: all.
   Status find_rows(Files& files, const std::string& cache, int64_t limit);
+  /// Gives up the slices outside of `ranges` of positions, ascending and apart, in which slices are
+  /// whole.
+  void keep_only(std::span<const RowRange> ranges);
   /// In the order of the data, each with a row at least.
   const std::vector<RowSlice>& slices() const { return slices_; }
   int64_t rows() const;
