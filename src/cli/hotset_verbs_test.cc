@@ -115,6 +115,31 @@ TEST_F(PlanHotset, says_what_the_chosen_cutoff_makes_hot) {
   EXPECT_EQ(figures({"hotset.bytes=448"}), std::pair(int64_t{94}, int64_t{0}));
 }
 
+TEST_F(PlanHotset, says_of_a_sample_what_it_leaves_open) {
+  // One block, which is all: nothing.
+  Json line = chosen({"hotset.threshold=0.012", "hotset.sample=0.5"});
+  EXPECT_EQ(line["hot_inputs"], 678);
+  EXPECT_EQ(line["far_lookups"], 349);
+  EXPECT_EQ(line["shares_by_sample"]["counted_inputs"], 1000);
+  EXPECT_EQ(line["shares_by_sample"]["hot_inputs_low"], 0.678);
+  EXPECT_EQ(line["shares_by_sample"]["hot_inputs_high"], 0.678);
+  std::string rows = "label,a,b,c\n";
+  for (int64_t i = 0; i < 20'000; ++i) {
+    const int64_t id = i * i % 19'997;
+    rows += "0," + std::to_string(id % (1 + id % 500)) + "," + std::to_string(id % 3000) + ",0\n";
+  }
+  write("t.csv", rows);
+  line = chosen({"hotset.threshold=0.0002", "hotset.sample=0.5"});
+  EXPECT_EQ(line["cutoff"], 2);
+  EXPECT_EQ(line["inputs"], 20'000);
+  EXPECT_EQ(line["shares_by_sample"]["counted_inputs"], 8'000);
+  const double share = line["hot_inputs"].get<double>() / 20'000;
+  EXPECT_LT(line["shares_by_sample"]["hot_inputs_low"], share);
+  EXPECT_GT(line["shares_by_sample"]["hot_inputs_high"], share);
+  EXPECT_THAT(run(arguments({"hotset.sample=0.5"}, {})).out,
+              ::testing::HasSubstr("by a sample of 10 of 20 blocks, of which 8000 inputs"));
+}
+
 TEST_F(PlanHotset, has_a_line_for_every_cutoff_or_those_named) {
   const auto all = lines({"hotset.threshold=0.012"});
   EXPECT_EQ(all.size(), 44u);
@@ -172,6 +197,9 @@ TEST_F(PlanHotset, refuses_in_one_line_what_cannot_be) {
               ::testing::HasSubstr("hotset.bytes: 447 is less than the 448 bytes"));
   EXPECT_THAT(refusal({"hotset.bytes=3647", "hotset.threshold=0.012"}),
               ::testing::HasSubstr("which take 3648 bytes"));
+  EXPECT_THAT(refusal({"hotset.sample=0"}), ::testing::HasSubstr("hotset.sample: must be above 0"));
+  EXPECT_THAT(refusal({"hotset.sample=0.5", "embedding.mapping=dictionary"}),
+              ::testing::HasSubstr("hotset.sample: 0.5 of the data cannot tell"));
   EXPECT_THAT(refusal({"hotset.pick=most"}), ::testing::HasSubstr("hotset.pick"));
   EXPECT_THAT(refusal({}, {"--cutoffs", "0"}), ::testing::HasSubstr("--cutoffs"));
   EXPECT_THAT(refusal({}, {"--losses", "nan"}), ::testing::HasSubstr("--losses"));

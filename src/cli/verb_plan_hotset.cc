@@ -53,21 +53,32 @@ std::vector<HotLine> lines_of(const HotCensus& census, const std::vector<int64_t
   cutoffs.erase(std::unique(cutoffs.begin(), cutoffs.end()), cutoffs.end());
   std::vector<HotLine> lines;
   for (const int64_t cutoff : cutoffs)
-    lines.push_back(
-        {cutoff, census.curve.at(cutoff, census.inputs.by_least()), cutoff == census.set.cutoff});
-  if (census.set.cutoff == 0 && asked.empty()) lines.push_back({0, census.inputs.figures(), true});
+    lines.push_back({cutoff, census.at(cutoff), cutoff == census.set.cutoff});
+  if (census.set.cutoff == 0 && asked.empty()) lines.push_back({0, census.of_set(), true});
   return lines;
 }
 
+/// Of the chosen cutoff, what a sample leaves open.
+Json intervals(const HotCensus& census) {
+  const hotset::HotShares& shares = census.judged->shares;
+  return {{"counted_inputs", census.set.inputs},
+          {"hot_inputs_low", shares.inputs.low},
+          {"hot_inputs_high", shares.inputs.high},
+          {"far_lookups_low", 1 - shares.lookups.high},
+          {"far_lookups_high", 1 - shares.lookups.low}};
+}
+
 Json to_json(const HotLine& line, const HotCensus& census) {
-  return {{"cutoff", line.cutoff},
-          {"hot_rows", line.figures.hot_rows},
-          {"hot_bytes", line.figures.hot_bytes},
-          {"hot_inputs", line.figures.hot_inputs},
-          {"inputs", census.inputs.inputs()},
-          {"far_lookups", line.figures.far_lookups},
-          {"lookups", census.inputs.lookups()},
-          {"chosen", line.chosen}};
+  Json json{{"cutoff", line.cutoff},
+            {"hot_rows", line.figures.hot_rows},
+            {"hot_bytes", line.figures.hot_bytes},
+            {"hot_inputs", line.figures.hot_inputs},
+            {"inputs", census.inputs()},
+            {"far_lookups", line.figures.far_lookups},
+            {"lookups", census.lookups()},
+            {"chosen", line.chosen}};
+  if (line.chosen && census.judged) json["shares_by_sample"] = intervals(census);
+  return json;
 }
 
 double percent(int64_t part, int64_t whole) {
@@ -86,23 +97,33 @@ void print_lines(const std::vector<HotLine>& lines, const HotCensus& census) {
     std::printf("%12s %12ld %14ld %12ld %6.2f %% %14ld %6.2f %%%s\n",
                 line.cutoff == 0 ? "top" : std::to_string(line.cutoff).c_str(),
                 line.figures.hot_rows, line.figures.hot_bytes, line.figures.hot_inputs,
-                percent(line.figures.hot_inputs, census.inputs.inputs()), line.figures.far_lookups,
-                percent(line.figures.far_lookups, census.inputs.lookups()),
-                line.chosen ? "  chosen" : "");
+                percent(line.figures.hot_inputs, census.inputs()), line.figures.far_lookups,
+                percent(line.figures.far_lookups, census.lookups()), line.chosen ? "  chosen" : "");
   }
   if (step > 1) std::printf("(every %zuth of %zu cutoffs; --json has all)\n", step, lines.size());
 }
 
+void print_sample(const HotCensus& census) {
+  const train::LookupSample& sample = census.judged->sample;
+  const hotset::HotShares& shares = census.judged->shares;
+  std::printf(
+      "by a sample of %zu of %ld blocks, of which %ld inputs were counted; by 99 %% intervals of "
+      "the chosen rows %.2f to %.2f %% of all inputs are hot, and %.2f to %.2f %% of all lookups "
+      "far\n",
+      sample.blocks.size(), sample.all_blocks, census.set.inputs, 100 * shares.inputs.low,
+      100 * shares.inputs.high, 100 * (1 - shares.lookups.high), 100 * (1 - shares.lookups.low));
+}
+
 /// log10 of the chance that all samples of a random batch are hot (figure 4); none: it is 0.
 std::optional<double> log10_all_hot(const HotCensus& census, int64_t batch_size) {
-  const int64_t hot = census.inputs.figures().hot_inputs;
+  const int64_t hot = census.of_set().hot_inputs;
   if (hot == 0) return std::nullopt;
   return static_cast<double>(batch_size) *
-         std::log10(static_cast<double>(hot) / static_cast<double>(census.inputs.inputs()));
+         std::log10(static_cast<double>(hot) / static_cast<double>(census.inputs()));
 }
 
 hotset::HotBatches batches_of(const HotCensus& census, int64_t batch_size) {
-  const int64_t hot = census.inputs.figures().hot_inputs, inputs = census.inputs.inputs();
+  const int64_t hot = census.of_set().hot_inputs, inputs = census.inputs();
   const auto batches = [&](int64_t samples) { return (samples + batch_size - 1) / batch_size; };
   return {batches(inputs - hot), batches(hot)};
 }
@@ -111,7 +132,7 @@ Json explanation(const HotCensus& census, const train::MovedByEpoch& moved, int6
   Json json;
   const auto all_hot = log10_all_hot(census, batch_size);
   json["log10_all_hot"] = all_hot ? Json(*all_hot) : Json();
-  const auto& cold = census.inputs.cold_by_one_table();
+  const std::vector<int64_t> cold = census.cold_by_one_table();
   const auto most = std::ranges::max_element(cold);
   if (most != cold.end() && *most > 0) {
     const auto t = static_cast<size_t>(most - cold.begin());
@@ -185,7 +206,7 @@ void print_schedules(const std::vector<hotset::Block>& blocks, bool json) {
 
 /// What the set does not bring.
 void warn(const HotCensus& census, int64_t batch_size) {
-  const int64_t hot = census.inputs.figures().hot_inputs, inputs = census.inputs.inputs();
+  const int64_t hot = census.of_set().hot_inputs, inputs = census.inputs();
   if (hot == 0) {
     log_warning("no input is hot: each looks a far row up");
   } else if (hot == inputs) {
@@ -223,8 +244,7 @@ Status explain(const HotsetArguments& arguments, const train::ResolvedRun& run,
 
 Status write_page(const HotsetArguments& arguments, const std::string& name,
                   const HotCensus& census, const std::vector<HotLine>& lines) {
-  HotsetPage page{
-      name, census.inputs.inputs(), census.inputs.lookups(), census.inputs.figures(), {}};
+  HotsetPage page{name, census.inputs(), census.lookups(), census.of_set(), {}};
   for (const HotLine& line : lines)
     if (line.cutoff > 0) page.curve.push_back({line.cutoff, line.figures});
   return write_atomically(posix_files(), arguments.html, hotset_page(page));
@@ -244,6 +264,7 @@ Status plan_hotset(const HotsetArguments& arguments) {
     for (const HotLine& line : lines) std::puts(to_json(line, **census).dump().c_str());
   } else {
     print_lines(lines, **census);
+    if ((*census)->judged) print_sample(**census);
   }
   if (arguments.explain) RECMILL_RETURN_IF_ERROR(explain(arguments, *run, **census));
   const int64_t batch_size = run->options.train.batch_size;

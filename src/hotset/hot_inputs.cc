@@ -15,16 +15,17 @@ constexpr int64_t kInputs = 1024;  // of one task
 /// What one task has counted.
 struct HotInputs::Part {
   int64_t hot_inputs = 0, far_lookups = 0, lookups = 0;
-  std::unordered_map<int64_t, int64_t> by_least;
+  std::unordered_map<int64_t, int64_t> by_least, lookups_by_count;
   std::vector<int64_t> cold_by_table, far_by_table;
 };
 
 HotInputs::HotInputs(const HotProblem& problem, const ModelSpec& model,
-                     const stats::AccessCounter& counts, const HotSet& set)
+                     const stats::AccessCounter& counts, const HotSet& set, bool judges)
     : problem_(problem),
       counts_(counts),
       set_(set),
       rows_(set),
+      judges_(judges),
       cold_by_table_(model.tables.size()),
       far_by_table_(model.tables.size()) {
   for (const FeatureSpec& feature : model.features)
@@ -44,7 +45,9 @@ void HotInputs::count_input(const SparseBatch& batch, int64_t sample, Part& part
     if (problem_.tables[table].always_hot) continue;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = feature.rows[static_cast<size_t>(i)];
-      least = std::min(least, counts_.count(table, row));
+      const int64_t count = counts_.count(table, row);
+      least = std::min(least, count);
+      if (judges_) ++part.lookups_by_count[count];
       if (rows_.is_hot(table, row)) continue;
       ++part.far_lookups;
       ++part.far_by_table[table];
@@ -71,12 +74,20 @@ void HotInputs::add(const SparseBatch& batch, ThreadPool& pool) {
     far_lookups_ += part.far_lookups;
     lookups_ += part.lookups;
     for (const auto& [least, inputs] : part.by_least) by_least_[least] += inputs;
+    for (const auto& [count, lookups] : part.lookups_by_count) lookups_by_count_[count] += lookups;
     for (size_t t = 0; t < cold_by_table_.size(); ++t) {
       cold_by_table_[t] += part.cold_by_table[t];
       far_by_table_[t] += part.far_by_table[t];
     }
   });
   inputs_ += batch.samples;
+}
+
+int64_t HotInputs::far_lookups(int64_t cutoff) const {
+  int64_t far = 0;
+  for (auto of = lookups_by_count_.begin(); of != lookups_by_count_.lower_bound(cutoff); ++of)
+    far += of->second;
+  return far;
 }
 
 HotFigures HotInputs::figures() const {

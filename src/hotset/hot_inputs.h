@@ -25,9 +25,10 @@ class HotInputs {
   /// What the inputs have whose lookups are all of tables that are always hot.
   static constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
 
-  /// All but the model outlive it. `counts` are of all inputs.
+  /// All but the model outlive it. `counts` are of all inputs, or of others than those that are
+  /// added here; then `judges`, for far_lookups().
   HotInputs(const HotProblem& problem, const ModelSpec& model, const stats::AccessCounter& counts,
-            const HotSet& set);
+            const HotSet& set, bool judges = false);
 
   /// Counts the batch; `is_hot` [samples] becomes whether each input is, by the set.
   void add(const SparseBatch& batch, ThreadPool& pool);
@@ -37,6 +38,8 @@ class HotInputs {
   int64_t lookups() const { return lookups_; }
   /// HotCurve::at().
   const std::map<int64_t, int64_t>& by_least() const { return by_least_; }
+  /// Of rows that are not hot at a cutoff, where the inputs are not those that were counted.
+  int64_t far_lookups(int64_t cutoff) const;
   /// By the set, with its rows and bytes.
   HotFigures figures() const;
   /// [tables]: inputs that would be hot were all rows of this table.
@@ -53,9 +56,10 @@ class HotInputs {
   const stats::AccessCounter& counts_;
   const HotSet& set_;
   const HotRows rows_;
+  const bool judges_;
   std::vector<uint8_t> is_hot_;
   int64_t inputs_ = 0, lookups_ = 0, hot_inputs_ = 0, far_lookups_ = 0;
-  std::map<int64_t, int64_t> by_least_;
+  std::map<int64_t, int64_t> by_least_, lookups_by_count_;
   std::vector<int64_t> cold_by_table_, far_by_table_;
 };
 

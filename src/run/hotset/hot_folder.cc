@@ -68,6 +68,7 @@ Result<Json> decision_of(const ResolvedRun& run, Files& files) {
   json["bytes"] = options.bytes;
   json["threshold"] = options.threshold;
   json["pick"] = name_of(options.pick);
+  if (options.sample < 1) json["sample"] = options.sample;
   Json row_bytes = Json::array();
   for (const auto& table : hot_problem(run, 0).tables)
     row_bytes.push_back(table.always_hot ? 0 : table.row_bytes);

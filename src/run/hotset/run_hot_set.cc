@@ -14,6 +14,7 @@
 #include "run/checkpoint/row_digest.h"
 #include "run/handshake.h"
 #include "run/hotset/hot_problem.h"
+#include "run/placement/sampled_lookups.h"
 #include "run/placement/training_lookups.h"
 #include "run/rank.h"
 #include "stats/access_counter.h"
@@ -32,20 +33,35 @@ Status share_text(std::string& text, Communicator& communicator) {
   return communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
 }
 
+/// A rank's part of the inputs, or of those that count of a sample.
+Status count_part(const ResolvedRun& run, Files& files, Progress::Style style, ThreadPool& pool,
+                  const Communicator& communicator, stats::AccessCounter& counts) {
+  const int64_t rank = communicator.rank(), ranks = communicator.ranks();
+  if (rank > 0) style = Progress::Style::silent;
+  const char* what = "counting lookups";
+  if (run.options.hotset.sample < 1) {
+    SampledLookups lookups(run, pool);
+    RECMILL_RETURN_IF_ERROR(lookups.open(run.options.hotset.sample, "hotset.sample", files));
+    Progress progress(style, what, "rows", lookups.sample().counting_rows() / ranks);
+    return lookups.visit(
+        SampledLookups::Part::counting, rank, ranks, progress,
+        [&](const LookupSample::Block&, const SparseBatch& batch) { counts.add(batch, pool); });
+  }
+  TrainingLookups lookups(run, pool);
+  RECMILL_RETURN_IF_ERROR(lookups.open(files));
+  const int64_t end = (rank + 1) * lookups.rows() / ranks;
+  Progress progress(style, what, "rows", end);
+  return lookups.visit(rank * lookups.rows() / ranks, end, progress,
+                       [&](const SparseBatch& batch) { counts.add(batch, pool); });
+}
+
 /// Empty on ranks other than 0.
 Result<HotSetFiles> counted(const ResolvedRun& run, int64_t free, Files& files,
                             Progress::Style style, ThreadPool& pool, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(auto counts, stats::AccessCounter::create(run.spec, row_digest(run)));
-  TrainingLookups lookups(run, pool);
-  RECMILL_RETURN_IF_ERROR(lookups.open(files));
-  const int64_t rank = communicator.rank(), ranks = communicator.ranks();
-  const int64_t end = (rank + 1) * lookups.rows() / ranks;
-  Progress progress(rank == 0 ? style : Progress::Style::silent, "counting lookups", "rows", end);
-  RECMILL_RETURN_IF_ERROR(
-      lookups.visit(rank * lookups.rows() / ranks, end, progress,
-                    [&](const SparseBatch& batch) { counts.add(batch, pool); }));
+  RECMILL_RETURN_IF_ERROR(count_part(run, files, style, pool, communicator, counts));
   RECMILL_RETURN_IF_ERROR(stats::gather_counts(counts, communicator));
-  if (rank > 0) return HotSetFiles();
+  if (communicator.rank() > 0) return HotSetFiles();
   RECMILL_ASSIGN_OR_RETURN(const HotSet set,
                            hotset::decide_hot_set(hot_problem(run, free), counts));
   return encode_hot_set(set);

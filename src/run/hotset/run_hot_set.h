@@ -18,7 +18,7 @@ namespace recmill::train {
 Result<HotSet> hot_set_of_file(const ResolvedRun& run, Files& files);
 
 /// That of the file hotset.plan, which is one of the run's tables and of equal meaning of rows; or
-/// all training inputs are counted, by each rank its part, and decided by rank 0:
+/// training inputs are counted (hotset.sample), by each rank its part, and decided by rank 0:
 /// count_hot_inputs() decides the same. Collective over the processes of the world; the same in
 /// every process. `free`: hot_problem(), as rank 0 has it. Errors name the key.
 Result<std::shared_ptr<const HotSet>> find_hot_set(const ResolvedRun& run, int64_t free,

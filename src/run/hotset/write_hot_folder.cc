@@ -73,7 +73,7 @@ Result<std::pair<std::string, Json>> dictionaries_of(const preprocess::Preproces
 
 /// Of the table most of whose lookups are far.
 std::string coldest_column(const ResolvedRun& run, const HotCensus& census) {
-  const std::vector<int64_t>& far = census.inputs.far_by_table();
+  const std::vector<int64_t>& far = census.counted.far_by_table();
   const auto table = std::ranges::max_element(far) - far.begin();
   const preprocess::FeatureGraph& graph = run.graph;
   for (size_t f = 0; f < graph.features.size(); ++f)
@@ -135,9 +135,9 @@ class HotFolderWriter {
     RECMILL_RETURN_IF_ERROR(lookups.visit_columns(
         0, lookups.rows(), progress,
         [&](const ColumnBatch& columns, const SparseBatch& sparse) -> Status {
-          census.inputs.add(sparse, pool);
-          RECMILL_RETURN_IF_ERROR(cold.write(columns, census.inputs.is_hot(), 0));
-          return hot.write(columns, census.inputs.is_hot(), 1);
+          census.counted.add(sparse, pool);
+          RECMILL_RETURN_IF_ERROR(cold.write(columns, census.counted.is_hot(), 0));
+          return hot.write(columns, census.counted.is_hot(), 1);
         }));
     RECMILL_RETURN_IF_ERROR(cold.close());
     RECMILL_RETURN_IF_ERROR(hot.close());

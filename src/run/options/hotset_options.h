@@ -53,6 +53,7 @@ struct HotsetOptions {
   double rate = 0.0;
   int64_t eval_rows = 65536;
   std::string replay;
+  double sample = 1.0;
 };
 template <typename Visitor>
 void describe(Visitor& v, HotsetOptions& o) {
@@ -88,6 +89,11 @@ void describe(Visitor& v, HotsetOptions& o) {
     between(1, 0x1p40));
   v("replay", o.replay,
     "order = \"hot_cold\": file schedule.jsonl of a run whose rates are used again; empty: none");
+  v("sample", o.sample,
+    "share of the training rows that is looked at, in whole blocks of 1,000 rows, or of a row "
+    "group at least, drawn by train.seed: a quarter of them judge what counting the others makes "
+    "hot ('recmill stats --counts' counts all of them); 1: all rows are counted",
+    above_up_to(0, 1));
 }
 
 }  // namespace recmill::train

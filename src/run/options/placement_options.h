@@ -16,6 +16,7 @@ struct PlacementOptions {
   placement::PlannerKind planner = placement::PlannerKind::row_wise;
   std::string counts;
   int64_t count_samples = 100'000;
+  double sample = 0.0;
   std::string cluster;
   int64_t device_memory_mib = 0;
   double extra_memory = 0.05;
@@ -42,8 +43,12 @@ void describe(Visitor& v, PlacementOptions& o) {
     "data_parallel, memory_greedy, access_greedy, torchrec_like, oper or milp");
   v("counts", o.counts,
     "file of 'recmill stats --counts' that planners go by; empty: they count by themselves");
-  v("count_samples", o.count_samples, "samples that are counted where no file of counts is named",
-    between(0, 0x1p40));
+  v("count_samples", o.count_samples,
+    "first samples that are counted where no file of counts is named", between(0, 0x1p40));
+  v("sample", o.sample,
+    "share of the training rows that is counted instead of the first placement.count_samples, in "
+    "whole blocks as hotset.sample draws them; 0: the first",
+    between(0, 1));
   v("cluster", o.cluster,
     "file of 'recmill plan measure', of devices and links that planners go by; empty: all alike");
   v("device_memory_mib", o.device_memory_mib,

@@ -12,7 +12,7 @@
 namespace recmill::train {
 
 struct CountingRequest {
-  int64_t rows = 0;   // the first so many of the run's order; 0: all
+  int64_t rows = 0;   // the first so many of the run's order; 0: all, or hotset.sample of them
   int64_t bytes = 0;  // of the file that the counts are cut to; 0: stats::default_file_bytes()
 };
 

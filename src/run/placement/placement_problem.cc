@@ -10,6 +10,7 @@
 #include "batch/feature_layout.h"
 #include "run/checkpoint/row_digest.h"
 #include "run/historical_batches.h"
+#include "run/placement/sampled_lookups.h"
 #include "run/rank.h"
 #include "schema/cluster_file.h"
 #include "stats/access_counter.h"
@@ -42,6 +43,18 @@ Result<AccessCounts> count_first_samples(const ResolvedRun& run, Files& files) {
   return counter.finish(*pool);
 }
 
+Result<AccessCounts> count_sample(const ResolvedRun& run, Files& files) {
+  const auto pool = make_pool(run.threads);
+  SampledLookups lookups(run, *pool);
+  RECMILL_RETURN_IF_ERROR(lookups.open(run.options.placement.sample, "placement.sample", files));
+  RECMILL_ASSIGN_OR_RETURN(auto counter, stats::AccessCounter::create(run.spec, row_digest(run)));
+  Progress progress(Progress::Style::silent, "counting", "rows", lookups.sample().drawn_rows);
+  RECMILL_RETURN_IF_ERROR(lookups.visit(
+      SampledLookups::Part::all, 0, 1, progress,
+      [&](const LookupSample::Block&, const SparseBatch& batch) { counter.add(batch, *pool); }));
+  return counter.finish(*pool);
+}
+
 Result<ClusterSpec> cluster_of(const ResolvedRun& run, int64_t device_memory, Files& files) {
   const PlacementOptions& options = run.options.placement;
   if (options.cluster.empty()) {
@@ -66,7 +79,8 @@ Result<ClusterSpec> cluster_of(const ResolvedRun& run, int64_t device_memory, Fi
 
 Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files) {
   const PlacementOptions& options = run.options.placement;
-  if (options.counts.empty()) return count_first_samples(run, files);
+  if (options.counts.empty())
+    return options.sample > 0 ? count_sample(run, files) : count_first_samples(run, files);
   RECMILL_RETURN_IF_ERROR(check_file("placement.counts", options.counts, files));
   ThreadPool pool(run.threads);
   auto counts = stats::read_counts(options.counts, row_digest(run), files, pool);
@@ -115,9 +129,9 @@ std::vector<std::string> assumptions(const ResolvedRun& run, const placement::Pr
   std::vector<std::string> lines;
   if (options.counts.empty())
     lines.push_back(
-        fmt::format("rows were counted in the first {} samples; 'recmill stats --counts' counts "
+        fmt::format("rows were counted in {} {} samples; 'recmill stats --counts' counts "
                     "those of an epoch of training, and placement.counts takes its file",
-                    problem.counts.samples));
+                    options.sample > 0 ? "a sample of" : "the first", problem.counts.samples));
   if (options.cluster.empty())
     lines.push_back(
         "devices and links are taken for equal, 10 Gbit/s each; placement.cluster takes a file of "

@@ -15,7 +15,8 @@
 namespace recmill::train {
 
 /// Counts of the file placement.counts, or of the first placement.count_samples samples of the
-/// training data where none is named: the same in every process.
+/// training data where none is named, or of a sample of it (placement.sample): the same in every
+/// process.
 Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files);
 
 /// Counts of nothing, for planners that do not go by them.

@@ -9,8 +9,10 @@
 namespace recmill::train {
 namespace {
 
-// Rows of a batch, and raw ids of one, as far as the batch before it tells.
-constexpr int64_t kFirstBatchRows = 64, kBatchRows = 8192, kBatchIds = 16'000'000;
+// Of a batch, and raw ids of one, as far as the batch before it tells.
+constexpr int64_t kBatchRows = 8192, kBatchIds = 16'000'000;
+
+}  // namespace
 
 int64_t rows_of_next_batch(const ColumnBatch& batch) {
   int64_t ids = 0;
@@ -18,12 +20,25 @@ int64_t rows_of_next_batch(const ColumnBatch& batch) {
   return std::clamp<int64_t>(kBatchIds / (ids / batch.samples + 1), 1, kBatchRows);
 }
 
-}  // namespace
+KeptRows::KeptRows(const ResolvedRun& run)
+    : run_(run),
+      sampling_(static_cast<uint64_t>(run.options.train.seed), Purpose::down_sampling, 0) {}
+
+const ColumnBatch& KeptRows::of(const ColumnBatch& read, int64_t row) {
+  const double share = run_.options.train.negative_keep;
+  if (share >= 1.0) return read;
+  std::vector<int64_t> which;
+  for (int64_t i = 0; i < read.samples; ++i) {
+    if (is_kept(sampling_, share, read.labels[i], row + i)) which.push_back(i);
+  }
+  clear_samples(kept_);
+  kept_.first = row;
+  append_samples(read, which, kept_);
+  return kept_;
+}
 
 TrainingLookups::TrainingLookups(const ResolvedRun& run, ThreadPool& pool)
-    : run_(run),
-      pool_(pool),
-      sampling_(static_cast<uint64_t>(run.options.train.seed), Purpose::down_sampling, 0) {}
+    : run_(run), pool_(pool), kept_(run) {}
 
 Status TrainingLookups::open(Files& files) {
   RECMILL_ASSIGN_OR_RETURN(data_, open_training_ids(run_, pool_, files));
@@ -57,7 +72,7 @@ Status TrainingLookups::visit_columns(int64_t begin, int64_t end, Progress& prog
     if (columns_.samples == 0)
       return Status::Failed("the data ended before its last row: it changed while it was read");
     next = rows_of_next_batch(columns_);
-    const ColumnBatch& batch = kept(row);
+    const ColumnBatch& batch = kept_.of(columns_, row);
     if (batch.samples > 0) {
       RECMILL_RETURN_IF_ERROR(
           full_ ? preprocessor.evaluate(batch, preprocessor.versions(), dense_, sparse_)
@@ -67,20 +82,6 @@ Status TrainingLookups::visit_columns(int64_t begin, int64_t end, Progress& prog
     row += columns_.samples;
   }
   return {};
-}
-
-/// The rows that training keeps of those read from `row` on.
-const ColumnBatch& TrainingLookups::kept(int64_t row) {
-  const double share = run_.options.train.negative_keep;
-  if (share >= 1.0) return columns_;
-  std::vector<int64_t> which;
-  for (int64_t i = 0; i < columns_.samples; ++i) {
-    if (is_kept(sampling_, share, columns_.labels[i], row + i)) which.push_back(i);
-  }
-  clear_samples(kept_);
-  kept_.first = row;
-  append_samples(columns_, which, kept_);
-  return kept_;
 }
 
 }  // namespace recmill::train

@@ -16,6 +16,24 @@
 
 namespace recmill::train {
 
+/// Rows of the first batch, and of one after `batch`: as many as it takes for so many raw ids.
+inline constexpr int64_t kFirstBatchRows = 64;
+int64_t rows_of_next_batch(const ColumnBatch& batch);
+
+/// What training keeps of rows (train.negative_keep, first epoch).
+class KeptRows {
+ public:
+  /// The run outlives it.
+  explicit KeptRows(const ResolvedRun& run);
+  /// Of those that were read from `row` on. Valid until the next call.
+  const ColumnBatch& of(const ColumnBatch& read, int64_t row);
+
+ private:
+  const ResolvedRun& run_;
+  const Random sampling_;
+  ColumnBatch kept_;
+};
+
 /// The lookups of a run's training data, for who counts them: through the run's own reader,
 /// down-sampling and preprocessing, in the order of its first epoch.
 class TrainingLookups {
@@ -41,14 +59,13 @@ class TrainingLookups {
 
  private:
   bool numbers_ids() const { return !full_ && !data_.preprocessor->versions().empty(); }
-  const ColumnBatch& kept(int64_t row);
 
   const ResolvedRun& run_;
   ThreadPool& pool_;
-  const Random sampling_;
   TrainingIds data_;
   bool full_ = false;  // the dictionaries
-  ColumnBatch columns_, kept_;
+  KeptRows kept_;
+  ColumnBatch columns_;
   DenseBatch dense_;
   SparseBatch sparse_;
 };
