@@ -79,6 +79,10 @@ struct StoreStats {
   int64_t distinct_rows = 0;  // of training batches, once they have been updated
   int64_t updated_rows = 0;
   MovedRows moved = {};  // by plans of a cache
+  // Of a store on a GPU, of training batches, once they have been updated: lookups of rows in the
+  // host's memory, and such rows that were updated.
+  int64_t far_lookups = 0;
+  int64_t far_rows = 0;
 };
 
 /// Contract: docs/ARCHITECTURE.md. prepare() may run on another thread, ahead of training, in

@@ -91,8 +91,8 @@ class GpuCachedBench {
     RECMILL_RETURN_IF_ERROR(add_cached());
     RECMILL_RETURN_IF_ERROR(add("fit", fitted()));
     const size_t tables = model().tables.size();
-    RECMILL_RETURN_IF_ERROR(add("host", std::vector(tables, GpuMemory::host)));
-    return add("device", std::vector(tables, GpuMemory::device));
+    RECMILL_RETURN_IF_ERROR(add("host", std::vector<store::RowsAt>(tables, GpuMemory::host)));
+    return add("device", std::vector<store::RowsAt>(tables, GpuMemory::device));
   }
 
   int64_t cache_bytes() const {
@@ -105,12 +105,13 @@ class GpuCachedBench {
   }
 
   /// Whole tables, as many as have room where the cache would be.
-  std::vector<GpuMemory> fitted() const {
+  std::vector<store::RowsAt> fitted() const {
     std::vector<store::TableTraffic> traffic;
     for (const TableSpec& table : model().tables)
       traffic.push_back(
           {bytes_of(table), static_cast<double>(table::EmbeddingTable::row_bytes(table))});
-    return store::fit_tables(traffic, cache_bytes());
+    const auto fitted = store::fit_tables(traffic, cache_bytes());
+    return {fitted.begin(), fitted.end()};
   }
 
   void begin(Way& way, train::BatchWindow window) {
@@ -135,7 +136,7 @@ class GpuCachedBench {
     return {};
   }
 
-  Status add(const std::string& label, const std::vector<GpuMemory>& places) {
+  Status add(const std::string& label, const std::vector<store::RowsAt>& places) {
     Way& way = ways_.emplace_back();
     way.label = label;
     RECMILL_ASSIGN_OR_RETURN(way.store,

@@ -11,7 +11,7 @@ auto order_of(const PoolFunction& of) {
   std::vector<int64_t> values;
   for (const ParameterValue& parameter : of.schedule.parameters) values.push_back(parameter.value);
   return std::tuple(of.schedule.of, of.dim, std::move(values), of.row_bytes, of.precision,
-                    of.pooling, of.weighted, of.scratch_bytes);
+                    of.pooling, of.weighted, of.scratch_bytes, of.two_memories);
 }
 
 }  // namespace

@@ -6,8 +6,9 @@
 namespace recmill::kernels::codegen {
 
 std::string PoolFunction::name() const {
-  return fmt::format("{}: {} of {}{} {} every {} bytes", schedule.name(), name_of(pooling),
-                     weighted ? "weighted " : "", dim, name_of(precision), row_bytes);
+  return fmt::format("{}: {} of {}{} {} every {} bytes{}", schedule.name(), name_of(pooling),
+                     weighted ? "weighted " : "", dim, name_of(precision), row_bytes,
+                     two_memories ? " in two memories" : "");
 }
 
 }  // namespace recmill::kernels::codegen

@@ -15,13 +15,15 @@ struct PoolTarget : PoolFeature {
 enum class PoolKind { sum, mean, none };
 
 /// What is constant of a feature: a schedule's body is made for it.
-template <int kDimension, i64 kBytesOfRow, class WeightType, bool kHasWeights, PoolKind kPoolKind>
+template <int kDimension, i64 kBytesOfRow, class WeightType, bool kHasWeights, PoolKind kPoolKind,
+          bool kInTwoMemories = false>
 struct PoolShape {
   static constexpr int kDim = kDimension;
   static constexpr i64 kRowBytes = kBytesOfRow;
   using Weight = WeightType;
   static constexpr bool kWeighted = kHasWeights;
   static constexpr PoolKind kPooling = kPoolKind;
+  static constexpr bool kTwoMemories = kInTwoMemories;
 };
 
 /// The lookups of a feature at kLanes elements of their rows.
@@ -31,13 +33,18 @@ struct Lookups {
 
   /// to = the row of `lookup`, weighted.
   RECMILL_DEVICE void load(i64 lookup, int element, float (&to)[kLanes]) const {
-    const u8* row = feature.rows + feature.lookups[lookup] * Shape::kRowBytes;
-    load_lanes<typename Shape::Weight>(row, element, to);
+    load_lanes<typename Shape::Weight>(row_of(feature.lookups[lookup]), element, to);
     if constexpr (Shape::kWeighted) {
       const float weight = feature.weights[lookup];
       RECMILL_UNROLL
       for (int lane = 0; lane < kLanes; ++lane) to[lane] = weight * to[lane];
     }
+  }
+
+  RECMILL_DEVICE const u8* row_of(i64 slot) const {
+    if constexpr (Shape::kTwoMemories)
+      if (slot >= feature.near) return feature.far + (slot - feature.near) * Shape::kRowBytes;
+    return feature.rows + slot * Shape::kRowBytes;
   }
 
   /// sum = sum + lookups [begin, end), each `step` after the one before, kAtOnce of them on their

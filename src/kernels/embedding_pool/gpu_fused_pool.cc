@@ -57,16 +57,27 @@ struct PinnedBags {
   std::span<float> weights;
 };
 
-// The first lookup becomes number 0. Offsets of bags of exactly one lookup are not its own.
-void copy_stretch(const JaggedView& bags, const Stretch& of, const PinnedBags& to) {
+// The first lookup becomes number 0. Offsets of bags of exactly one lookup are not its own. Gives
+// how many of the lookups are far, where `near` says so and rows become slots.
+int64_t copy_stretch(const JaggedView& bags, const Stretch& of, const NearRows* near,
+                     const PinnedBags& to) {
   const int64_t first = bags.offsets[0];
   if (!bags.one_each)
     for (int64_t i = of.begin(bags.samples + 1); i < of.end(bags.samples + 1); ++i)
       to.offsets[i] = bags.offsets[i] - first;
   const int64_t begin = of.begin(bags.lookups()), end = of.end(bags.lookups());
-  std::copy(bags.rows + first + begin, bags.rows + first + end, to.lookups.begin() + begin);
+  int64_t far = 0;
+  if (near == nullptr) {
+    std::copy(bags.rows + first + begin, bags.rows + first + end, to.lookups.begin() + begin);
+  } else {
+    for (int64_t i = begin; i < end; ++i) {
+      to.lookups[i] = near->slot(bags.rows[first + i]);
+      far += to.lookups[i] >= near->near() ? 1 : 0;
+    }
+  }
   if (bags.weights != nullptr)
     std::copy(bags.weights + first + begin, bags.weights + first + end, to.weights.begin() + begin);
+  return far;
 }
 
 }  // namespace
@@ -148,16 +159,27 @@ void GpuFusedPool::add_bags(std::span<const JaggedView> bags, std::span<const Ba
   }
 }
 
+// [bags] Of the tables that they look up.
+std::vector<const NearRows*> GpuFusedPool::near_rows(size_t bags) const {
+  std::vector<const NearRows*> near(bags);
+  for (const GpuPooledFeature& feature : features_) near[feature.bags] = feature.near;
+  return near;
+}
+
 void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
-                             ThreadPool& pool, const GpuBags& batch) {
+                             ThreadPool& pool, GpuBags& batch) const {
   const StagedArrays& arrays = batch.arrays_;
   const auto stretches = stretches_of(bags, on_gpu);
+  const auto near = near_rows(bags.size());
+  std::vector<int64_t> far(stretches.size());
   pool.run(std::ssize(stretches), [&](int64_t i) {
     const Stretch& of = stretches[i];
     const GpuBags::BagArrays& to = batch.bags_[of.bags];
-    copy_stretch(bags[of.bags], of,
-                 {arrays.host(to.offsets), arrays.host(to.lookups), arrays.host(to.weights)});
+    far[i] =
+        copy_stretch(bags[of.bags], of, near[of.bags],
+                     {arrays.host(to.offsets), arrays.host(to.lookups), arrays.host(to.weights)});
   });
+  batch.far_lookups_ = std::reduce(far.begin(), far.end());
   const auto one_each = arrays.host(batch.one_each_);
   pool.run_ranges(batch.one_each_.count, kStretch, [&](int64_t begin, int64_t end) {
     std::iota(one_each.begin() + begin, one_each.begin() + end, begin);
@@ -176,6 +198,8 @@ gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
   of.weights = bags.weights == nullptr ? nullptr : arrays.device(staged.weights);
   of.rows = features_[feature].rows;
   of.samples = bags.samples;
+  of.far = features_[feature].far;
+  of.near = features_[feature].near == nullptr ? 0 : features_[feature].near->near();
   if (!are_there(on_gpu, number)) return of;
   if (!bags.one_each) of.offsets = on_gpu[number].offsets;
   of.lookups = on_gpu[number].rows;

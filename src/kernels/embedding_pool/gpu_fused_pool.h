@@ -16,6 +16,7 @@
 #include "device/thread_pool.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
 #include "kernels/embedding_pool/gpu_templates.h"
+#include "kernels/near_rows/near_rows.h"
 
 namespace recmill::kernels {
 
@@ -36,6 +37,10 @@ struct GpuPooledFeature {
   std::string name = {};     // that errors say; empty: its number
   GpuPoolPlace chosen = {};
   GpuPoolPlace otherwise = {};  // where `chosen` does not admit the bags
+  // Of a table of which some rows are near: where the others are, of the GPU, and the slots, which
+  // bags of the host are given on their way, and those of the GPU have.
+  const u8* far = nullptr;
+  const NearRows* near = nullptr;
 };
 
 /// A fused kernel, and how it is launched.
@@ -69,6 +74,8 @@ class GpuBags {
 
   /// [features] Where the bags are on the GPU, once sent.
   std::span<const gpu::PoolFeature> features() const { return arrays_.host(features_); }
+  /// Of bags of the host whose tables have near rows: lookups of others.
+  int64_t far_lookups() const { return far_lookups_; }
 
  private:
   friend class GpuFusedPool;
@@ -92,6 +99,7 @@ class GpuBags {
   StagedArrays run_arrays_;  // known when lookups are enqueued
   StagedArray<gpu::PoolOutput> outputs_;
   GpuBuffer run_sums_, arrivals_;  // of features with several blocks for a bag
+  int64_t far_lookups_ = 0;
 };
 
 class GpuFusedPool {
@@ -125,8 +133,9 @@ class GpuFusedPool {
   Status check_weights(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu) const;
   static void add_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
                        GpuBags& batch);
-  static void copy_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
-                        ThreadPool& pool, const GpuBags& batch);
+  std::vector<const NearRows*> near_rows(size_t bags) const;
+  void copy_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
+                 ThreadPool& pool, GpuBags& batch) const;
   struct Mapped {
     std::vector<gpu::PoolBlock> blocks;
     std::vector<int64_t> begins;

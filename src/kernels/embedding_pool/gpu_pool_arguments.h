@@ -15,11 +15,14 @@ struct PoolFeature {
   const i64* offsets;  // [samples + 1], into lookups
   const i64* lookups;  // slots of rows
   const float* weights;
-  const u8* rows;
+  const u8* rows;  // of slot 0
   i64 samples;
   float* run_sums;  // of schedules of several blocks a sample: [lookups / kRun + samples][dim]
   u32* arrivals;    // beside: [samples], zeros before and after
   i64 schedule;     // place in the fused kernel
+  // Of rows in two memories: where slots from `near` on begin.
+  const u8* far;
+  i64 near;
 };
 
 /// Where a feature's rows go; of the device. As EmbeddingStore's FeatureOutput.

@@ -16,7 +16,7 @@ namespace recmill::kernels::gpu {
 
 /// What is constant of a table, and of the run: its slices are 1 << kLevelsOfTree at most.
 template <int kDimension, i64 kBytesOfRecord, i64 kStateAt, int kLevelsOfTree, class WeightType,
-          class FormulaType>
+          class FormulaType, bool kInTwoMemories = false>
 struct UpdateShape {
   static constexpr int kDim = kDimension;
   static constexpr i64 kRecordBytes = kBytesOfRecord;
@@ -24,6 +24,7 @@ struct UpdateShape {
   static constexpr int kLevels = kLevelsOfTree;
   using Weight = WeightType;
   using Formula = FormulaType;
+  static constexpr bool kTwoMemories = kInTwoMemories;
 };
 
 // Stores a 16-bit weight, rounded by a random word.
@@ -298,6 +299,25 @@ struct UpdateRows {
   /// The thread's, of its block. A kernel's functions take turns in one loop.
   RECMILL_DEVICE static int own_number() { return opaque(static_cast<int>(threadIdx.x)); }
 
+  RECMILL_DEVICE static u8* record_of(const UpdateTable& table, i64 slot) {
+    if constexpr (Shape::kTwoMemories)
+      if (slot >= table.near) return table.far_records + (slot - table.near) * Shape::kRecordBytes;
+    return table.records + slot * Shape::kRecordBytes;
+  }
+  RECMILL_DEVICE static float& row_state_of(const UpdateTable& table, i64 slot) {
+    if constexpr (Shape::kTwoMemories)
+      if (slot >= table.near) return table.far_row_state[slot - table.near];
+    return table.row_state[slot];
+  }
+  /// The number that rounding of a row is keyed by; `row`: its place among those that were found.
+  RECMILL_DEVICE static i64 row_of(const UpdateTable& table, i64 slot, i64 row) {
+    if constexpr (Shape::kTwoMemories) {
+      return slot >= table.near ? slot - table.near : table.row_of_slot[slot];
+    } else {
+      return table.row_of_slot == nullptr ? table.found.rows[row] : table.row_of_slot[slot];
+    }
+  }
+
   /// What the optimizer says of a whole row.
   struct Factors {
     float values[kFactors + 1] = {};
@@ -309,7 +329,7 @@ struct UpdateRows {
     float states[kStates + 1][kLanes] = {};
 
     RECMILL_DEVICE static void prefetch(const UpdateTable& table, i64 slot, int element) {
-      const u8* const from = table.records + slot * Shape::kRecordBytes;
+      const u8* const from = record_of(table, slot);
       recmill::prefetch(from + element * static_cast<int>(sizeof(Stored)));
       RECMILL_UNROLL
       for (int c = 0; c < kStates; ++c)
@@ -317,7 +337,7 @@ struct UpdateRows {
     }
 
     RECMILL_DEVICE void load(const UpdateTable& table, i64 slot, int element) {
-      const u8* const from = table.records + slot * Shape::kRecordBytes;
+      const u8* const from = record_of(table, slot);
       load_lanes<Weight>(from, element, weights);
       RECMILL_UNROLL
       for (int c = 0; c < kStates; ++c)
@@ -344,7 +364,7 @@ struct UpdateRows {
 
    private:
     RECMILL_DEVICE void store(const UpdateTable& table, i64 slot, i64 row, int element) const {
-      u8* const to = table.records + slot * Shape::kRecordBytes;
+      u8* const to = record_of(table, slot);
       float* const state = reinterpret_cast<float*>(to + Shape::kElementState) + element;
       RECMILL_UNROLL
       for (int c = 0; c < kStates; ++c) store_lanes(state + c * Shape::kDim, states[c]);
@@ -353,9 +373,7 @@ struct UpdateRows {
         store_lanes(stored, weights);
       } else {
         u32 words[kLanes];
-        const i64 of_row =
-            table.row_of_slot == nullptr ? table.found.rows[row] : table.row_of_slot[slot];
-        random_words(static_cast<u64>(of_row), element, table.rounding_key, words);
+        random_words(static_cast<u64>(row_of(table, slot, row)), element, table.rounding_key, words);
         StoredLanes<Weight, kLanes> rounded;
         RECMILL_UNROLL
         for (int lane = 0; lane < kLanes; ++lane)
@@ -690,7 +708,7 @@ struct UpdateRows {
     const Formula& formula = *reinterpret_cast<const Formula*>(table.formula);
     Factors factors;
     if (has_row && thread == 0)
-      formula.row(table.row_state[slot], squares / static_cast<float>(Shape::kDim), factors.values);
+      formula.row(row_state_of(table, slot), squares / static_cast<float>(Shape::kDim), factors.values);
     RECMILL_UNROLL
     for (int f = 0; f < kFactors; ++f)
       factors.values[f] = __shfl_sync(0xffffffffu, factors.values[f], 0, kThreads);

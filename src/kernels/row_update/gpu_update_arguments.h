@@ -44,7 +44,7 @@ struct Gradients {
 
 /// One table's part of an iteration; all pointers are of the device.
 struct UpdateTable {
-  u8* records;                 // RowStorage: data
+  u8* records;                 // RowStorage: data, of slot 0
   float* row_state;            // [slots]
   FoundRows found;             // what is updated
   const i64* slots;            // beside its rows: where they are
@@ -56,6 +56,11 @@ struct UpdateTable {
   i64 schedule;                // place in the fused kernel
   float l2;                    // with_l2.h
   alignas(8) u8 formula[48];   // the optimizer's, as of this iteration
+  // Of rows in two memories: where slots from `near` on begin. These are their rows' numbers, and
+  // row_of_slot has those of the others.
+  u8* far_records;
+  float* far_row_state;
+  i64 near;
 };
 
 /// Rows [part * kUpdateThreads, ...) of a table, which may be beyond the last.

@@ -56,7 +56,7 @@ void add_answers(const ResolvedRun& run, const BatchesRequest& request, store::G
 }  // namespace
 
 store::GpuLedger tuning_need(const ResolvedRun& run, const BatchesRequest& request,
-                             std::span<const GpuMemory> rows) {
+                             std::span<const store::RowsAt> rows) {
   store::GpuBatches batches = gpu_batches(run);
   batches.certain = false;  // other ones are looked up here
   store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows);
@@ -65,10 +65,10 @@ store::GpuLedger tuning_need(const ResolvedRun& run, const BatchesRequest& reque
 }
 
 // Where training has them, or nearly so: it has layers beside.
-Result<std::vector<GpuMemory>> GpuLookups::places(const ResolvedRun& run,
-                                                  const BatchesRequest& request) const {
+Result<std::vector<store::RowsAt>> GpuLookups::places(const ResolvedRun& run,
+                                                      const BatchesRequest& request) const {
   const int64_t usable = usable_bytes(run.options.gpu, gpu_->driver().free_bytes());
-  const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
+  const std::vector<store::RowsAt> nothing(run.spec.tables.size(), GpuMemory::host);
   const auto besides = tuning_need(run, request, nothing);
   GpuPlan plan{0, store::held_tables(run.spec, 1)[0], {}, {}};
   plan.rows = place_gpu_rows(run, plan.held, besides.device.total(0), usable);
@@ -77,12 +77,13 @@ Result<std::vector<GpuMemory>> GpuLookups::places(const ResolvedRun& run,
   return std::move(plan.rows);
 }
 
-Status GpuLookups::upload_rows(std::span<const GpuMemory> places) {
+Status GpuLookups::upload_rows(std::span<const store::RowsAt> places) {
   RECMILL_ASSIGN_OR_RETURN(
       auto staging, gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu_->open_stream());
   for (size_t t = 0; t < data_.tables.size(); ++t) {
-    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(data_.tables[t], *gpu_, places[t]));
+    RECMILL_ASSIGN_OR_RETURN(auto of,
+                             table::GpuRows::allocate(data_.tables[t], *gpu_, places[t].memory));
     RECMILL_RETURN_IF_ERROR(of.upload(data_.tables[t], staging, stream));
     rows_.push_back(std::move(of));
   }

@@ -23,7 +23,7 @@ namespace recmill::train {
 /// take, as much as in training or nearly so, and answers of all candidates of a feature. For
 /// certain its rows, and answers of what is pooled, one for each sample.
 store::GpuLedger tuning_need(const ResolvedRun& run, const BatchesRequest& request,
-                             std::span<const GpuMemory> rows);
+                             std::span<const store::RowsAt> rows);
 
 /// A run's tables where the GPU of options.device has them (gpu.rows), and batches to be looked up
 /// there.
@@ -45,9 +45,9 @@ class GpuLookups {
 
  private:
   GpuLookups() = default;
-  Result<std::vector<GpuMemory>> places(const ResolvedRun& run,
-                                        const BatchesRequest& request) const;
-  Status upload_rows(std::span<const GpuMemory> places);
+  Result<std::vector<store::RowsAt>> places(const ResolvedRun& run,
+                                            const BatchesRequest& request) const;
+  Status upload_rows(std::span<const store::RowsAt> places);
 
   emulation::Usage usage_;
   std::unique_ptr<Gpu> gpu_;

@@ -54,7 +54,7 @@ int64_t answers_of(const store::GpuLedger& need) {
 
 TEST(GpuLookups, AnswersOfCandidatesAreThoseOfTheLargestBatch) {
   RunOptions options = bags_run(100);
-  const std::vector<GpuMemory> host(100, GpuMemory::host);
+  const std::vector<store::RowsAt> host(100, GpuMemory::host);
   const auto answers = [&] { return answers_of(tuning_need(emulated_run(options), {}, host)); };
   const int64_t of_64 = answers();
   options.train.batch_size = 128;
@@ -80,7 +80,7 @@ TEST(GpuLookups, RowsLeaveRoomForAnswersOfCandidates) {
   const int64_t rows = bytes_of_rows();
   EXPECT_GT(rows, 0);
   const ResolvedRun run = emulated_run(options);
-  const std::vector<GpuMemory> host(run.spec.tables.size(), GpuMemory::host);
+  const std::vector<store::RowsAt> host(run.spec.tables.size(), GpuMemory::host);
   const auto besides = tuning_need(run, request, host);
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
   options.gpu.memory_gib = gib(besides.device.total(0) + rows);

@@ -97,7 +97,7 @@ std::vector<char> features_made_there(const ResolvedRun& run) {
 }
 
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
-                           std::span<const GpuMemory> rows, int rank) {
+                           std::span<const store::RowsAt> rows, int rank) {
   store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
   const store::GpuBatches own = store::part_of_rank(batches, run.ranks);
   if (!batches.on_host) add_layers(run, own, ledger);
@@ -119,7 +119,7 @@ std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<
     made_there = features_made_there(run);
   batches.made_there = made_there;
   const bool cached = run.options.embedding.store == StoreKind::cached;
-  const std::vector<GpuMemory> nothing(cached ? 0 : run.spec.tables.size(), GpuMemory::host);
+  const std::vector<store::RowsAt> nothing(cached ? 0 : run.spec.tables.size(), GpuMemory::host);
   const int64_t share = usable / std::ssize(ranks);
   std::vector<GpuPlan> plans;
   for (const int rank : ranks) {

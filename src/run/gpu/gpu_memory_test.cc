@@ -91,7 +91,7 @@ TEST(GpuMemory, RowsFitTheShareOfEachRank) {
   int64_t all = 0;  // of the rank that takes more
   for (const GpuPlan& plan : plan_gpu(run, int64_t{1} << 40, both))
     all = std::max(all, plan.need.device.total(plan.rank));
-  const auto rows_of = [](const GpuPlan& plan) { return plan.rows[plan.held.tables.at(0)]; };
+  const auto rows_of = [](const GpuPlan& plan) { return plan.rows[plan.held.tables.at(0)].memory; };
   for (const auto& [usable, expected] :
        {std::pair{2 * all, GpuMemory::device}, std::pair{2 * (all - 2 * kMiB), GpuMemory::host}}) {
     const auto plans = plan_gpu(run, usable, both);

@@ -16,8 +16,8 @@ namespace recmill::train {
 /// Where the rows of a rank are stored, and what it takes then.
 struct GpuPlan {
   int rank = 0;
-  store::HeldTables held;       // of the rank
-  std::vector<GpuMemory> rows;  // [tables]; of a cache none
+  store::HeldTables held;           // of the rank
+  std::vector<store::RowsAt> rows;  // [tables]; of a cache none
   store::GpuLedger need;
   int64_t cache = 0;  // bytes of its memory that slots have, of the cached store
 };

@@ -82,7 +82,7 @@ Result<GpuPlan> place_rows(const ResolvedRun& run, const RankOnHost& place,
 /// The store of one rank, or that of several.
 Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, const RankGpu& of,
                                                         const store::GpuStoreKernels& kernels,
-                                                        std::span<const GpuMemory> rows,
+                                                        std::span<const store::RowsAt> rows,
                                                         Communicator& communicator,
                                                         ThreadPool& pool, Files& files,
                                                         HomeStart& start) {

@@ -65,12 +65,12 @@ store::GpuBatches gpu_batches(const ResolvedRun& run) {
   return batches;
 }
 
-std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
-                                      int64_t besides, int64_t usable) {
+std::vector<store::RowsAt> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
+                                          int64_t besides, int64_t usable) {
   const ModelSpec& model = run.spec;
-  std::vector<GpuMemory> places(model.tables.size(), run.options.gpu.rows == GpuRowsIn::host
-                                                         ? GpuMemory::host
-                                                         : GpuMemory::device);
+  std::vector<store::RowsAt> places(model.tables.size(), run.options.gpu.rows == GpuRowsIn::host
+                                                             ? GpuMemory::host
+                                                             : GpuMemory::device);
   if (run.options.gpu.rows != GpuRowsIn::fit) return places;
   std::vector<double> bytes_a_sample(model.tables.size());
   const auto lookups = sample_lookups(run);
@@ -88,14 +88,14 @@ std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldT
 }
 
 std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
-                        std::span<const GpuMemory> rows) {
+                        std::span<const store::RowsAt> rows) {
   constexpr size_t kMostNames = 8;
   constexpr double kMiB = 1 << 20;
   int64_t bytes[2] = {};
   std::vector<std::string> of_host;
   for (const int t : held.tables) {
-    bytes[rows[t] == GpuMemory::host ? 1 : 0] += table_bytes(model.tables[t]);
-    if (rows[t] == GpuMemory::host) of_host.push_back(model.tables[t].name);
+    bytes[rows[t].memory == GpuMemory::host ? 1 : 0] += table_bytes(model.tables[t]);
+    if (rows[t].memory == GpuMemory::host) of_host.push_back(model.tables[t].name);
   }
   std::string names;
   for (size_t i = 0; i < std::min(kMostNames, of_host.size()); ++i)

@@ -24,12 +24,12 @@ store::GpuBatches gpu_batches(const ResolvedRun& run);
 /// [tables] As gpu.rows says of the tables that are held, where `besides` of `usable` bytes of the
 /// GPU's memory are for other things. Of "fit": store::fit_tables(), by the bytes that
 /// sample_lookups() of a table's features read.
-std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
-                                      int64_t besides, int64_t usable);
+std::vector<store::RowsAt> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
+                                          int64_t besides, int64_t usable);
 
 /// For people: how many of the tables that are held are stored where, what they take, and which are
 /// in the host's memory.
 std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
-                        std::span<const GpuMemory> rows);
+                        std::span<const store::RowsAt> rows);
 
 }  // namespace recmill::train

@@ -438,7 +438,7 @@ Status train_and_count(Training& of, const RankBatch& whole, MemoryOfRank& memor
   batches.trained = batches.largest;
   batches.slices = kSlices;
   batches.on_host = false;
-  const std::vector<GpuMemory> rows(of.spec.tables.size(), GpuMemory::device);
+  const std::vector<store::RowsAt> rows(of.spec.tables.size(), GpuMemory::device);
   store::GpuLedger ledger = store::gpu_store_need(of.spec, batches, rows, rank, ranks);
   GpuTrainer::need(of.spec, *of.model, std::ssize(of.optimizer->state()),
                    store::part_of_rank(batches, ranks), ranks, ledger);

@@ -8,6 +8,7 @@
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "store/exchange/packed_rows.h"
+#include "store/gpu/far_rows.h"
 #include "store/gpu/held_tables.h"
 #include "table/embedding_table.h"
 #include "table/gpu/gpu_rows.h"
@@ -19,19 +20,60 @@ namespace {
 /// Appends a store's items.
 class StoreItems {
  public:
-  StoreItems(const ModelSpec& model, const GpuBatches& batches, GpuLedger& ledger)
-      : model_(model), batches_(batches), ledger_(ledger) {}
+  StoreItems(const ModelSpec& model, const GpuBatches& batches, std::span<const RowsAt> rows,
+             GpuLedger& ledger)
+      : model_(model), batches_(batches), ledger_(ledger) {
+    for (size_t t = 0; t < model.tables.size(); ++t) {
+      const bool split = !rows.empty() && rows[t].near != nullptr;
+      slots_.push_back(split ? rows[t].near->slots() : model.tables[t].rows);
+    }
+  }
 
-  void add_rows(std::span<const GpuMemory> rows) {
+  void add_rows(std::span<const RowsAt> rows) {
+    int64_t hot = 0, numbers = 0, split = 0;
     for (size_t t = 0; t < model_.tables.size(); ++t) {
       const TableSpec& spec = model_.tables[t];
-      if (rows[t] == GpuMemory::device)
-        ledger_.device.items.push_back(
-            {"table " + spec.name, 0,
-             table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1))});
+      const int64_t near = rows[t].near_rows(spec.rows);
+      const int64_t bytes = table::EmbeddingTable::bytes(spec, table::RowShare(near, 0, 1));
+      if (rows[t].by_hot_set) {
+        hot += bytes;
+      } else if (near > 0) {
+        ledger_.device.items.push_back({"table " + spec.name, 0, bytes});
+      }
+      if (rows[t].near == nullptr) continue;
+      numbers += table::GpuRows::bytes_of_numbers(spec, near);
+      ++split;
     }
+    if (hot > 0) ledger_.device.items.push_back({"hot rows", 0, hot});
+    if (numbers > 0) ledger_.device.items.push_back({"numbers of hot rows", 0, numbers});
+    add_far_rows(rows, split);
     ledger_.pinned.items.push_back(
         {"pinned, rows to be copied", 0, int64_t{table::GpuRows::kStagingBytes}});
+  }
+
+  // Of tables in two memories.
+  void add_far_rows(std::span<const RowsAt> rows, int64_t split) {
+    const GpuBytes counts = FarRows::need(split);
+    if (counts.device > 0) {
+      ledger_.device.items.push_back({"numbers of far rows", 0, counts.device});
+      ledger_.pinned.items.push_back({"pinned, numbers of far rows", 0, counts.pinned});
+    }
+    std::vector<char> mapped(model_.tables.size());
+    for (size_t f = 0; f < model_.features.size(); ++f)
+      if (is_made_there(f) && rows[model_.features[f].table].near != nullptr)
+        mapped[model_.features[f].table] = 1;
+    if (std::ranges::none_of(mapped, [](char is) { return is != 0; })) return;
+    int64_t lines = 0;
+    for (size_t t = 0; t < mapped.size(); ++t)
+      if (mapped[t] != 0) lines += kernels::NearRows::bytes_of_lines(model_.tables[t].rows);
+    ledger_.device.items.push_back({"which rows are hot", 0, lines});
+    const auto slots = [&](const GpuBatches::Size& size) {
+      int64_t lookups = 0;
+      for (size_t f = 0; f < model_.features.size(); ++f)
+        if (is_made_there(f) && mapped[model_.features[f].table] != 0) lookups += size.lookups[f];
+      return GpuBytes{FarRows::need_of_batch(lookups) * batches_.prepared, 0};
+    };
+    add_need("slots of rows that preprocessing makes", batches_, slots, ledger_);
   }
 
   // On average one lookup a sample may be one in each.
@@ -72,7 +114,7 @@ class StoreItems {
       size.mean = size.mean || feature.pooling == Pooling::mean;
     }
     for (size_t t = 0; t < model_.tables.size(); ++t) {
-      keys.push_back(model_.tables[t].rows);
+      keys.push_back(slots_[t]);
       rows.push_back(std::min(size.lookups[t], model_.tables[t].rows));
     }
     using Finder = kernels::GpuDistinctRowsFinder;
@@ -130,6 +172,7 @@ class StoreItems {
   const ModelSpec& model_;
   const GpuBatches& batches_;
   GpuLedger& ledger_;
+  std::vector<int64_t> slots_;  // [tables]
 };
 
 /// Those of the features that are held.
@@ -198,7 +241,7 @@ void add_need(const std::string& what, const GpuBatches& batches,
 }
 
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
-                         std::span<const GpuMemory> rows, int rank, int ranks) {
+                         std::span<const RowsAt> rows, int rank, int ranks) {
   const HeldTables held = held_tables(model, ranks)[rank];
   GpuBatches of_held = batches;
   of_held.largest = size_of(batches.largest, held);
@@ -214,12 +257,12 @@ GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
   if (!batches.made_there.empty())
     for (const size_t f : held.features) made_there.push_back(batches.made_there[f]);
   of_held.made_there = made_there;
-  std::vector<GpuMemory> held_rows;
+  std::vector<RowsAt> held_rows;
   if (!rows.empty())
     for (const int t : held.tables) held_rows.push_back(rows[t]);
   const ModelSpec held_model = model_of(held, model);
   GpuLedger ledger;
-  StoreItems items(held_model, of_held, ledger);
+  StoreItems items(held_model, of_held, held_rows, ledger);
   if (!rows.empty()) items.add_rows(held_rows);
   items.add_bags();
   items.add_distinct_rows();

@@ -14,6 +14,7 @@
 #include "kernels/schedule/schedule.h"
 #include "schema/cluster_spec.h"
 #include "schema/table_spec.h"
+#include "store/gpu/rows_at.h"
 
 namespace recmill::store {
 
@@ -48,12 +49,12 @@ void add_need(const std::string& what, const GpuBatches& batches,
               const std::function<GpuBytes(const GpuBatches::Size&)>& need, GpuLedger& ledger);
 
 /// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
-/// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
-/// updated. Left
-/// out is what the driver takes for itself and for kernels. Of one of several ranks: `batches` are
-/// the global ones; what messages between GPUs take is an estimate. Without `rows`: of a store over
-/// slots, which are not its own.
+/// memory (those that a hot set puts there in one item, "hot rows"), and what batches take, as much
+/// as `batches` says and no less. Frozen tables are not updated. Left out is what the driver takes
+/// for itself and for kernels. Of one of several ranks: `batches` are the global ones; what
+/// messages between GPUs take is an estimate. Without `rows`: of a store over slots, which are not
+/// its own.
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
-                         std::span<const GpuMemory> rows, int rank = 0, int ranks = 1);
+                         std::span<const RowsAt> rows, int rank = 0, int ranks = 1);
 
 }  // namespace recmill::store

@@ -55,9 +55,10 @@ struct GpuStore::Work {
   std::vector<int64_t> begins;  // [slices + 1], sample of the batch
   kernels::GpuLookups lookups;  // of training
   table::GpuUpdates updates;    // beside
-  GpuEvent sent;                // all of it, to the GPU
-  GpuEvent found;               // its distinct rows
-  GpuEvent used;                // to the end, as far as it was enqueued
+  FarRows::OfBatch far;
+  GpuEvent sent;   // all of it, to the GPU
+  GpuEvent found;  // its distinct rows
+  GpuEvent used;   // to the end, as far as it was enqueued
 };
 
 class GpuStore::GpuPrepared final : public Prepared {
@@ -77,13 +78,14 @@ class GpuStore::GpuPrepared final : public Prepared {
   GpuStore& store_;
 };
 
-GpuStore::GpuStore(ModelSpec model, GpuSlotTables tables, std::shared_ptr<Gpu> gpu,
-                   ThreadPool& pool, GpuStream* stream)
+GpuStore::GpuStore(ModelSpec model, GpuSlotTables tables, std::span<const RowsAt> places,
+                   std::shared_ptr<Gpu> gpu, ThreadPool& pool, GpuStream* stream)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables.tables)),
       snapshots_(tables_),
       pool_(pool),
+      places_(places.begin(), places.end()),
       gpu_(std::move(gpu)),
       stream_(stream == nullptr ? own_stream_ : *stream),
       rows_(std::move(tables.rows)),
@@ -99,18 +101,20 @@ GpuStore::~GpuStore() = default;
 Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
                                                    std::shared_ptr<Gpu> gpu,
                                                    const GpuStoreKernels& kernels, ThreadPool& pool,
-                                                   std::span<const GpuMemory> places) {
+                                                   std::span<const RowsAt> places) {
+  std::vector<RowsAt> at(places.begin(), places.end());
+  at.resize(model.tables.size());
   std::vector<table::GpuRows> rows;
   const auto room_of = [&](const table::EmbeddingTable& table) -> Result<table::TableRoom> {
-    const auto where = places.empty() ? GpuMemory::device : places[rows.size()];
-    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu, where));
+    const auto& [where, near, by_hot_set] = at[rows.size()];
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu, where, near));
     rows.push_back(std::move(of));
     return where == GpuMemory::host ? rows.back().room_of_zeros() : table::TableRoom();
   };
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, create_tables(model, seed, table::shares_of(model.tables, 0, 1), pool, room_of));
   std::unique_ptr<GpuStore> store(new GpuStore(std::move(model),
-                                               {std::move(tables), std::move(rows), {}, {}},
+                                               {std::move(tables), std::move(rows), {}, {}}, at,
                                                std::move(gpu), pool, nullptr));
   RECMILL_ASSIGN_OR_RETURN(store->own_stream_, store->gpu_->open_stream());
   RECMILL_RETURN_IF_ERROR(store->open_streams());
@@ -127,16 +131,18 @@ Result<std::unique_ptr<GpuStore>> GpuStore::over_slots(ModelSpec model, GpuSlotT
                                                        std::shared_ptr<Gpu> gpu,
                                                        const GpuStoreKernels& kernels,
                                                        ThreadPool& pool, GpuStream& stream) {
+  const std::vector<RowsAt> at(model.tables.size());
   std::unique_ptr<GpuStore> store(
-      new GpuStore(std::move(model), std::move(slots), std::move(gpu), pool, &stream));
+      new GpuStore(std::move(model), std::move(slots), at, std::move(gpu), pool, &stream));
   RECMILL_RETURN_IF_ERROR(store->open_streams());
   RECMILL_RETURN_IF_ERROR(store->load_all(kernels));
   return store;
 }
 
 Status GpuStore::load_all(const GpuStoreKernels& kernels) {
-  const GpuStoreSources sources = gpu_store_sources(model_, kernels);
+  const GpuStoreSources sources = gpu_store_sources(model_, kernels, places_);
   most_slices_ = kernels.slices;
+  RECMILL_ASSIGN_OR_RETURN(far_, FarRows::make(model_, places_, *gpu_, kernels.compile));
   RECMILL_RETURN_IF_ERROR(load_pool(sources, kernels));
   RECMILL_RETURN_IF_ERROR(load_finder(sources, kernels.compile));
   return load_updater(sources, kernels.compile);
@@ -166,9 +172,13 @@ Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources
 
 Status GpuStore::load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels) {
   std::vector<kernels::codegen::GpuPoolRequest> features;
-  for (size_t f = 0; f < model_.features.size(); ++f)
-    features.push_back({sources.lookups[f], rows_[model_.features[f].table].records(), f,
-                        model_.features[f].name});
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const table::GpuRows& rows = rows_[model_.features[f].table];
+    features.push_back({sources.lookups[f], rows.records(), f, model_.features[f].name});
+    if (rows.near() == nullptr) continue;
+    features.back().far = rows.far_records();
+    features.back().near = rows.near();
+  }
   RECMILL_ASSIGN_OR_RETURN(
       fused_pool_,
       compile_gpu_pool(features, sources.fused, kernels.blocks > 0, kernels.compile, *gpu_));
@@ -195,6 +205,11 @@ Status GpuStore::load_updater(const GpuStoreSources& sources,
     tables.push_back({&tables_[t], rows_[t].records(), rows_[t].row_state(), kernel, schedule});
     if (!names_.empty()) tables.back().names = names_[t];
     if (!row_of_slot_.empty()) tables.back().row_of_slot = row_of_slot_[t];
+    if (rows_[t].near() == nullptr) continue;
+    tables.back().row_of_slot = rows_[t].row_of_near_slot();
+    tables.back().far_records = rows_[t].far_records();
+    tables.back().far_row_state = rows_[t].far_row_state();
+    tables.back().near = rows_[t].near();
   }
   updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(loaded), std::move(tables));
   return {};
@@ -209,7 +224,7 @@ std::vector<kernels::GpuTableLookups> GpuStore::table_lookups(
   std::vector<kernels::GpuTableLookups> lookups;
   for (size_t t = 0; t < tables_.size(); ++t) {
     kernels::GpuTableLookups& table = lookups.emplace_back();
-    table.rows = model_.tables[t].rows;
+    table.rows = rows_[t].near() == nullptr ? model_.tables[t].rows : rows_[t].near()->slots();
     if (model_.tables[t].frozen) continue;
     for (const Work* batch : batches) {
       for (const size_t f : features_of_[t]) {
@@ -249,7 +264,7 @@ Status GpuStore::stage(std::span<const Work* const> batches, Work& work) const {
   const auto tables = table_lookups(batches);
   std::vector<int64_t> rows, features;  // at most; whose gradients there will be
   for (size_t t = 0; t < tables.size(); ++t) {
-    rows.push_back(std::min(tables[t].lookups(), tables[t].rows));
+    rows.push_back(std::min(tables[t].lookups(), model_.tables[t].rows));
     features.push_back(std::ssize(batches) * std::ssize(features_of_[t]));
   }
   RECMILL_RETURN_IF_ERROR(finder_->stage(tables, work.lookups));
@@ -272,15 +287,9 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
-  const std::shared_ptr<GpuSparseBatch>& made = batch.sparse->on_gpu;
-  RECMILL_CHECK(made == nullptr || &made->gpu() == gpu_.get(), "bags of another GPU");
-  if (made != nullptr) {
-    work->made.push_back(made);
-    RECMILL_RETURN_IF_ERROR(made->wait(copies_));
-  }
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(
-      bags, pool_, work->bags, nullptr,
-      made == nullptr ? std::span<const BagsOnGpu>() : std::span<const BagsOnGpu>(made->features)));
+  RECMILL_ASSIGN_OR_RETURN(const auto made, bags_on_gpu(*batch.sparse, *work));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, pool_, work->bags, nullptr, made));
+  work->far.on_host = work->bags.far_lookups() + far_->lookups_of_far_tables(*batch.sparse);
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(work->bags, copies_));
   if (batch.purpose == Purpose::train) {
     work->begins.clear();
@@ -292,6 +301,17 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   }
   RECMILL_RETURN_IF_ERROR(work->sent.record(copies_));
   return std::unique_ptr<Prepared>(std::make_unique<GpuPrepared>(*this, batch, std::move(work)));
+}
+
+// Those that were made there, as kernels read them; none: the host has all.
+Result<std::vector<BagsOnGpu>> GpuStore::bags_on_gpu(const SparseBatch& sparse, Work& work) {
+  work.far.is_counted_there = false;
+  const std::shared_ptr<GpuSparseBatch>& made = sparse.on_gpu;
+  if (made == nullptr) return std::vector<BagsOnGpu>();
+  RECMILL_CHECK(&made->gpu() == gpu_.get(), "bags of another GPU");
+  work.made.push_back(made);
+  RECMILL_RETURN_IF_ERROR(made->wait(copies_));
+  return far_->map(sparse, work.far, copies_);
 }
 
 // ---- on the GPU
@@ -445,9 +465,7 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
                                                    {step.iteration, step.learning_rate_scale},
                                                    stream_));
   RECMILL_RETURN_IF_ERROR(stream_.wait_for(work->found));
-  RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
-  RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
-  to_count_ = true;
+  RECMILL_RETURN_IF_ERROR(count_found(found, updates));
   RECMILL_ASSIGN_OR_RETURN(const auto change, before_change(updates));
   const Status updated = updater_->run(work->updates, stream_);  // some of it may be enqueued
   for (const Update& update : updates)
@@ -456,6 +474,19 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
   merged_->made.clear();
   if (change.owns_lock()) RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   return updated;
+}
+
+// What count_rows() takes once it has come to the host.
+Status GpuStore::count_found(const kernels::GpuDistinctRowsFinder::Found& found,
+                             std::span<const Update> updates) {
+  std::vector<const FarRows::OfBatch*> batches;
+  for (const Update& update : updates)
+    batches.push_back(&static_cast<GpuPrepared&>(*update.prepared).work->far);
+  RECMILL_RETURN_IF_ERROR(far_->count(found.tables, batches, stream_));
+  RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
+  RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
+  to_count_ = true;
+  return {};
 }
 
 // Where a snapshot is being read of tables that the GPU changes in place: holds its reader off,
@@ -468,7 +499,9 @@ Result<table::TableSnapshots::Change> GpuStore::before_change(std::span<const Up
     for (size_t f = 0; f < model_.features.size(); ++f) {
       const auto t = static_cast<size_t>(model_.features[f].table);
       if (model_.tables[t].frozen || !is_in_place(t)) continue;
-      RECMILL_ASSIGN_OR_RETURN(const auto of_feature, rows_of(sparse, f));
+      RECMILL_ASSIGN_OR_RETURN(auto of_feature, rows_of(sparse, f));
+      if (const kernels::NearRows* const near = rows_[t].near(); near != nullptr)
+        std::erase_if(of_feature, [&](int64_t row) { return near->is_near(row); });
       rows[t].insert(rows[t].end(), of_feature.begin(), of_feature.end());
     }
   }
@@ -484,7 +517,11 @@ Status GpuStore::count_rows() const {
   if (!to_count_) return {};
   RECMILL_RETURN_IF_ERROR(counted_there_.synchronize());
   to_count_ = false;
-  for (const int64_t rows : counted_.as<int64_t>()) distinct_rows_ += rows;
+  const auto counted = counted_.as<int64_t>();
+  for (const int64_t rows : counted) distinct_rows_ += rows;
+  const FarCounts far = far_->take(counted);
+  far_counts_.lookups += far.lookups;
+  far_counts_.rows += far.rows;
   return {};
 }
 
@@ -493,14 +530,14 @@ Status GpuStore::count_rows() const {
 Status GpuStore::download() {
   RECMILL_RETURN_IF_ERROR(upload_written());
   for (size_t t = 0; t < tables_.size(); ++t)
-    if (!is_in_place(t)) RECMILL_RETURN_IF_ERROR(rows_[t].download(tables_[t], staging_, stream_));
+    RECMILL_RETURN_IF_ERROR(rows_[t].download(tables_[t], staging_, stream_));
   return stream_.synchronize();
 }
 
 Status GpuStore::upload_written() {
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (written_[t] == 0) continue;
-    if (!is_in_place(t)) RECMILL_RETURN_IF_ERROR(rows_[t].upload(tables_[t], staging_, stream_));
+    RECMILL_RETURN_IF_ERROR(rows_[t].upload(tables_[t], staging_, stream_));
     written_[t] = 0;
   }
   return {};
@@ -525,7 +562,7 @@ Status GpuStore::write_rows(const RowBlock& block) {
   const bool is_there = block.table >= 0 && block.table < static_cast<int>(tables_.size());
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   // Rows of the table that are not replaced must not be older ones.
-  if (is_there && written_[block.table] == 0 && !is_in_place(static_cast<size_t>(block.table)))
+  if (is_there && written_[block.table] == 0)
     RECMILL_RETURN_IF_ERROR(rows_[block.table].download(tables_[block.table], staging_, stream_));
   RECMILL_RETURN_IF_ERROR(write_table(tables_, block));
   written_[block.table] = 1;
@@ -535,7 +572,10 @@ Status GpuStore::write_rows(const RowBlock& block) {
 StoreStats GpuStore::stats() const {
   const std::lock_guard lock(mutex_);
   static_cast<void>(count_rows().ok());  // why not, the next call says
-  return {lookups_.load(), distinct_rows_, distinct_rows_};
+  StoreStats stats{lookups_.load(), distinct_rows_, distinct_rows_};
+  stats.far_lookups = far_counts_.lookups;
+  stats.far_rows = far_counts_.rows;
+  return stats;
 }
 
 }  // namespace recmill::store

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All rows where one GPU reads and writes them, or the emulator that plays one: for one rank. Each
 // table is stored in the GPU's memory, or in pinned memory of the host, which its kernels reach
-// over the bus (FBGEMM's DEVICE and HOST): they are the same, and so are their answers.
+// over the bus (FBGEMM's DEVICE and HOST), or some of its rows in the one and the others in the
+// other (FAE's hot rows and cold ones): kernels are the same, and so are their answers.
 //
 // prepare() copies bags to pinned memory, maps blocks to them and sends both, beside what the GPU
 // is doing. lookup() pools there, and in training finds the distinct rows beside; update() sums and
@@ -9,7 +10,8 @@
 // (Stream::gpu() is stream()); where they are the host's, lookup() waits to copy them there. Of
 // rows in the GPU's memory the host keeps room for copies, which snapshots read and write_rows()
 // writes. Those in the host's are read and written where they are: while a snapshot is being
-// read, update() first keeps what it overwrites, and waits until the GPU is done.
+// read, update() first keeps what it overwrites, and waits until the GPU is done. Of a table in two
+// memories kernels are given slots (kernels/near_rows) in place of rows, and rounding goes by rows.
 #pragma once
 
 #include <atomic>
@@ -24,7 +26,9 @@
 #include "device/thread_pool.h"
 #include "kernels/codegen/gpu/compiled_gpu_pool.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
+#include "store/gpu/far_rows.h"
 #include "store/gpu/gpu_store_sources.h"
+#include "store/gpu/rows_at.h"
 #include "store/gpu/store_on_gpu.h"
 #include "table/gpu/gpu_rows.h"
 #include "table/gpu/gpu_updater.h"
@@ -43,13 +47,13 @@ struct GpuSlotTables {
 class GpuStore final : public StoreOnGpu {
  public:
   /// Allocates all tables with their initial rows, and compiles what they need. `places` [tables]:
-  /// where rows are stored; empty: all in the GPU's own memory. Fails as
+  /// where rows are stored; empty: all in the GPU's own memory.  Fails as
   /// table::EmbeddingTable::create and `compile`, and where memory is short. The pool outlives the
   /// store.
   static Result<std::unique_ptr<GpuStore>> create(ModelSpec model, uint64_t seed,
                                                   std::shared_ptr<Gpu> gpu,
                                                   const GpuStoreKernels& kernels, ThreadPool& pool,
-                                                  std::span<const GpuMemory> places = {});
+                                                  std::span<const RowsAt> places = {});
   /// `model` has the tables of `slots`. There is no snapshot of these, and no rows are written.
   /// What the store enqueues is on `stream`; both it and the pool outlive the store.
   static Result<std::unique_ptr<GpuStore>> over_slots(ModelSpec model, GpuSlotTables slots,
@@ -78,8 +82,8 @@ class GpuStore final : public StoreOnGpu {
   struct Work;
   class GpuPrepared;
 
-  GpuStore(ModelSpec model, GpuSlotTables tables, std::shared_ptr<Gpu> gpu, ThreadPool& pool,
-           GpuStream* stream);
+  GpuStore(ModelSpec model, GpuSlotTables tables, std::span<const RowsAt> places,
+           std::shared_ptr<Gpu> gpu, ThreadPool& pool, GpuStream* stream);
   Status open_streams();
   Status load_all(const GpuStoreKernels& kernels);
   Status load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels);
@@ -90,6 +94,7 @@ class GpuStore final : public StoreOnGpu {
   Result<std::vector<GpuKernel>> load(std::span<const kernels::codegen::GpuSource> sources,
                                       const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;
+  Result<std::vector<BagsOnGpu>> bags_on_gpu(const SparseBatch& sparse, Work& work);
   std::vector<kernels::GpuTableLookups> table_lookups(std::span<const Work* const> batches) const;
   Result<std::unique_ptr<Work>> take_work();
   Status stage(std::span<const Work* const> batches, Work& work) const;
@@ -101,7 +106,10 @@ class GpuStore final : public StoreOnGpu {
   std::vector<std::vector<kernels::gpu::Gradients>> by_table(
       std::span<const kernels::gpu::Gradients> of_updates) const;
   Result<Work*> found_work(std::span<const Update> updates);
+  /// Whether the GPU changes rows of the host's table itself, all of them or some.
   bool is_in_place(size_t table) const { return rows_[table].is_where(tables_[table]); }
+  Status count_found(const kernels::GpuDistinctRowsFinder::Found& found,
+                     std::span<const Update> updates);
   Result<table::TableSnapshots::Change> before_change(std::span<const Update> updates);
   Status count_rows() const;
   Status download();
@@ -113,7 +121,9 @@ class GpuStore final : public StoreOnGpu {
   table::TableSnapshots snapshots_;               // of them
   ThreadPool& pool_;
 
+  const std::vector<RowsAt> places_;  // [tables]
   const std::shared_ptr<Gpu> gpu_;
+  std::unique_ptr<FarRows> far_;
   kernels::codegen::CompiledGpuPool fused_pool_;
   std::vector<kernels::codegen::GpuCode> codes_;            // beside it
   std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;  // its run() guarded by mutex_
@@ -146,6 +156,7 @@ class GpuStore final : public StoreOnGpu {
   mutable GpuEvent counted_there_;
   mutable bool to_count_ = false;  // they are not in distinct_rows_ yet
   mutable int64_t distinct_rows_ = 0;
+  mutable FarCounts far_counts_;
   std::atomic<int64_t> lookups_{0};
 };
 

@@ -2,6 +2,7 @@
 // The kernels that a GpuStore loads. Pure.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -9,6 +10,7 @@
 #include "kernels/codegen/gpu/gpu_code.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "schema/table_spec.h"
+#include "store/gpu/rows_at.h"
 #include "table/gpu/gpu_update_source.h"
 
 namespace recmill::store {
@@ -31,6 +33,8 @@ struct GpuStoreSources {
   std::vector<table::GpuUpdateSource> updater;          // of them
 };
 
-GpuStoreSources gpu_store_sources(const ModelSpec& model, const GpuStoreKernels& kernels);
+/// `rows` [tables], as GpuStore::create() has them; empty: each table is in one memory.
+GpuStoreSources gpu_store_sources(const ModelSpec& model, const GpuStoreKernels& kernels,
+                                  std::span<const RowsAt> rows = {});
 
 }  // namespace recmill::store

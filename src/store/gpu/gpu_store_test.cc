@@ -20,7 +20,7 @@ using kernels::codegen::compile_for_tests;
 
 Result<std::unique_ptr<GpuStore>> make_gpu_store(const ModelSpec& model, uint64_t seed,
                                                  ThreadPool& pool,
-                                                 std::span<const GpuMemory> rows = {},
+                                                 std::span<const RowsAt> rows = {},
                                                  GpuOptions options = {}) {
   EmulatedGpu of;
   of.turns.order = seed % 2 == 0 ? emulation::Order::reverse : emulation::Order::forward;
@@ -59,7 +59,7 @@ TEST(GpuStore, RowsInHostMemoryHaveTheSameBits) {
     scenario.operations.insert(scenario.operations.end() - 1, {Kind::write_rows, {}, 1.0, table});
   scenario.operations.insert(scenario.operations.end() - 1, {Kind::evaluate, {20}, 1.0, 0});
   const auto expected = plain_trace(scenario);
-  std::vector<GpuMemory> rows(scenario.model.tables.size(), GpuMemory::host);
+  std::vector<RowsAt> rows(scenario.model.tables.size(), GpuMemory::host);
   for (size_t t = 0; t < rows.size(); t += 3) rows[t] = GpuMemory::device;
   ThreadPool pool(2);
   const auto store = make_gpu_store(scenario.model, scenario.seed, pool, rows);
@@ -103,7 +103,7 @@ TEST(GpuStore, TablesLargerThanTheGpusMemoryStandInTheHosts) {
   ThreadPool pool(1);
   ModelSpec model = testing::scenario_model();
   model.tables[3].rows = 100000;
-  std::vector<GpuMemory> rows(model.tables.size(), GpuMemory::device);
+  std::vector<RowsAt> rows(model.tables.size(), GpuMemory::device);
   rows[3] = GpuMemory::host;
   Gpu* const gpu = new Gpu(*make_emulated_driver(of), GpuOptions{});
   const auto store = GpuStore::create(model, 1, std::unique_ptr<Gpu>(gpu),
@@ -119,7 +119,7 @@ TEST(GpuStore, TablesLargerThanTheGpusMemoryStandInTheHosts) {
 
 // The device memory that a store holds once it has had `count` batches at a time.
 int64_t device_bytes(const ModelSpec& model, const SparseBatch& sparse, int slices, int count,
-                     std::span<const GpuMemory> rows) {
+                     std::span<const RowsAt> rows) {
   ThreadPool pool(2);
   auto store = *make_gpu_store(model, 1, pool, rows);
   Stream stream(pool);
@@ -152,7 +152,7 @@ TEST(GpuStore, SaysBeforehandHowMuchMemoryItTakes) {
   if (recmill::testing::on_cuda()) GTEST_SKIP() << "the emulator counts bytes, a GPU whole pieces";
   const ModelSpec model = testing::scenario_model();
   const SparseBatch sparse = testing::random_batch(model, 5, 7, 100);
-  std::vector<GpuMemory> rows(model.tables.size(), GpuMemory::host);
+  std::vector<RowsAt> rows(model.tables.size(), GpuMemory::host);
   for (size_t t = 0; t < rows.size(); t += 3) rows[t] = GpuMemory::device;
   GpuBatches batches;
   batches.largest.samples = sparse.samples;

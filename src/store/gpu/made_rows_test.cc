@@ -26,7 +26,7 @@ TEST(MadeRows, HaveTheBitsOfRowsThatAreSent) {
   scenario.operations.insert(scenario.operations.end() - 1,
                              {testing::Operation::Kind::evaluate, {20}, 1.0, 0});
   const auto expected = plain_trace(scenario);
-  std::vector<GpuMemory> rows(scenario.model.tables.size(), GpuMemory::device);
+  std::vector<RowsAt> rows(scenario.model.tables.size(), GpuMemory::device);
   for (size_t t = 0; t < rows.size(); t += 2) rows[t] = GpuMemory::host;
   ThreadPool pool(2);
   auto made = GpuStore::create(scenario.model, scenario.seed,
@@ -283,7 +283,7 @@ TEST_F(MadeRowsOnTheBus, MemoryIsSaidBeforehand) {
   batches.slices = 4;
   batches.prepared = kHeld;
   batches.made_there = *features;
-  const std::vector<GpuMemory> rows(of_.model.tables.size(), GpuMemory::device);
+  const std::vector<RowsAt> rows(of_.model.tables.size(), GpuMemory::device);
   std::unique_ptr<GpuStore> store;
   std::vector<std::unique_ptr<Prepared>> prepared;
   const int64_t by_store = taken([&] {

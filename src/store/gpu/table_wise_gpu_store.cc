@@ -127,14 +127,14 @@ TableWiseGpuStore::~TableWiseGpuStore() = default;
 Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
     ModelSpec model, uint64_t seed, std::shared_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
     Communicator& communicator, const MakeGpuExchange& make_exchange, ThreadPool& pool,
-    std::span<const GpuMemory> places) {
+    std::span<const RowsAt> places) {
   std::unique_ptr<TableWiseGpuStore> store(
       new TableWiseGpuStore(std::move(model), communicator, pool));
   GpuStoreKernels of_held = kernels;
   of_held.pool.clear();
   for (const size_t f : store->of_ranks_[store->rank_].features)
     if (!kernels.pool.empty()) of_held.pool.push_back(kernels.pool[f]);
-  std::vector<GpuMemory> held_places;
+  std::vector<RowsAt> held_places;
   for (const int t : store->of_ranks_[store->rank_].tables)
     if (!places.empty()) held_places.push_back(places[t]);
   RECMILL_ASSIGN_OR_RETURN(
@@ -476,8 +476,9 @@ Status TableWiseGpuStore::write_rows(const RowBlock& block) {
 }
 
 StoreStats TableWiseGpuStore::stats() const {
-  const StoreStats of_held = held_->stats();
-  return {lookups_.load(), of_held.distinct_rows, of_held.updated_rows};
+  StoreStats stats = held_->stats();
+  stats.lookups = lookups_.load();
+  return stats;
 }
 
 }  // namespace recmill::store

@@ -39,7 +39,7 @@ class TableWiseGpuStore final : public StoreOnGpu {
   static Result<std::unique_ptr<TableWiseGpuStore>> create(
       ModelSpec model, uint64_t seed, std::shared_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
       Communicator& communicator, const MakeGpuExchange& make_exchange, ThreadPool& pool,
-      std::span<const GpuMemory> places = {});
+      std::span<const RowsAt> places = {});
   ~TableWiseGpuStore() override;
 
   Gpu& gpu() override { return held_->gpu(); }

@@ -287,7 +287,7 @@ TEST(TableWiseGpuStore, says_beforehand_how_much_memory_each_rank_takes) {
   batches.slices = RankPart::kSlices;
   batches.prepared = 6;
   const auto taken = bytes_taken<kRanks>(model, whole);
-  const std::vector<GpuMemory> rows(model.tables.size(), GpuMemory::device);
+  const std::vector<RowsAt> rows(model.tables.size(), GpuMemory::device);
   for (int rank = 0; rank < kRanks; ++rank) {
     int64_t need = 0, estimates = 0;
     for (const MemoryItem& item : gpu_store_need(model, batches, rows, rank, kRanks).device.items) {

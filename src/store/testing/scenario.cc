@@ -19,10 +19,6 @@ namespace {
 constexpr int kBatchesOfAnOperation = 4;  // at most
 constexpr int64_t kGap = 3;               // floats between the rows of an output
 
-int64_t number_of(size_t operation, size_t batch) {
-  return static_cast<int64_t>(operation * kBatchesOfAnOperation + batch);
-}
-
 int64_t bag_length(const Random& random, int64_t sample) {
   const uint64_t draw = random.below(100, sample, 1);
   if (draw < 25) return 0;
@@ -131,7 +127,8 @@ class Driver {
       const bool trains = wanted.kind == Operation::Kind::train;
       for (size_t batch = 0; batch < wanted.batches.size(); ++batch) {
         if (batch == 0 || !trains) plans.push_back({std::ssize(plans), iteration});
-        pieces.push_back(make_piece(wanted, number_of(operation, batch), wanted.batches[batch]));
+        pieces.push_back(
+            make_piece(wanted, number_of_batch(operation, batch), wanted.batches[batch]));
         pieces.back()->batch.iteration = iteration;
         pieces.back()->step = plans.size() - 1;
       }
@@ -377,6 +374,10 @@ class Driver {
 
 }  // namespace
 
+int64_t number_of_batch(size_t operation, size_t batch) {
+  return static_cast<int64_t>(operation * kBatchesOfAnOperation + batch);
+}
+
 ModelSpec scenario_model() {
   constexpr int64_t kDims[] = {1, 4, 16, 33, 64};
   constexpr int64_t kRows[] = {1, 7, 50, 300};
@@ -497,7 +498,7 @@ Trace::Trace(const Scenario& scenario)
   for (size_t operation = 0; operation < scenario.operations.size(); ++operation) {
     const auto& batches = scenario.operations[operation].batches;
     for (size_t batch = 0; batch < batches.size(); ++batch) {
-      const int64_t number = number_of(operation, batch);
+      const int64_t number = number_of_batch(operation, batch);
       const SparseBatch whole = random_batch(scenario.model, scenario.seed, number, batches[batch]);
       for (size_t f = 0; f < whole.features.size(); ++f) {
         const int64_t items =

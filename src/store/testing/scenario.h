@@ -40,6 +40,9 @@ struct Operation {
   int table = 0;  // write_rows
 };
 
+/// The number of a batch of a scenario's operation, for random_batch().
+int64_t number_of_batch(size_t operation, size_t batch);
+
 /// What each rank looks up in one step: [ranks][batches].
 using StepBatches = std::vector<std::vector<SparseBatch>>;
 /// Adds to the plans of a stream [steps] what a cache does at `rank`. Any thread.

@@ -64,8 +64,9 @@ const char* formula_type(const GpuUpdateFunction& of) {
 
 std::string name_of_function(const GpuUpdateFunction& of) {
   const char* const by_row = of.correction == BiasCorrection::row ? ", corrected by row," : "";
-  return fmt::format("{}{} of {} {} every {} bytes, {} levels", name_of(of.optimizer), by_row,
-                     of.dim, name_of(of.precision), of.record_bytes, of.levels);
+  return fmt::format("{}{} of {} {} every {} bytes, {} levels{}", name_of(of.optimizer), by_row,
+                     of.dim, name_of(of.precision), of.record_bytes, of.levels,
+                     of.two_memories ? ", in two memories" : "");
 }
 
 std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
@@ -75,9 +76,10 @@ std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
   for (size_t f = 0; f < functions.size(); ++f) {
     const GpuUpdateFunction& of = functions[f];
     write("// {}", name_of_function(of));
-    write("using Update{} = UpdateRows<UpdateShape<{}, {}, {}, {}, {}, recmill::table::{}>>;", f,
+    write("using Update{} = UpdateRows<UpdateShape<{}, {}, {}, {}, {}, recmill::table::{}{}>>;", f,
           of.dim, of.record_bytes, of.element_state, of.levels,
-          kernels::codegen::weight_type(of.precision), formula_type(of));
+          kernels::codegen::weight_type(of.precision), formula_type(of),
+          of.two_memories ? ", true" : "");
   }
   write("");
   for (const char* of : {"Warp", "Block"}) {
@@ -161,12 +163,13 @@ void write_source(GpuUpdateSource& source, const std::string& made_by) {
 }  // namespace
 
 GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows,
-                                      const RowOptimizerOptions& optimizer, int slices) {
+                                      const RowOptimizerOptions& optimizer, int slices,
+                                      bool two_memories) {
   const int levels = std::bit_width(static_cast<unsigned>(slices - 1));
   const bool corrects = optimizer.kind == OptimizerKind::adam;
   return {rows.dim,       rows.stride,    rows.element_state,
           rows.precision, optimizer.kind, corrects ? optimizer.correction : BiasCorrection::global,
-          levels};
+          levels,         two_memories};
 }
 
 std::vector<GpuUpdateSource> gpu_update_sources(std::span<const GpuUpdateFunction> wanted,

@@ -26,12 +26,14 @@ struct GpuUpdateFunction {
   OptimizerKind optimizer = OptimizerKind::sgd;
   BiasCorrection correction = BiasCorrection::global;  // of adam
   int levels = kernels::gpu::kMostLevels;              // of the tree over slices, at most
+  bool two_memories = false;  // some rows are near, others far (kernels/near_rows)
   auto operator<=>(const GpuUpdateFunction&) const = default;
 };
 
 /// What updates such rows, of batches of at most so many slices.
 GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows,
-                                      const RowOptimizerOptions& optimizer, int slices);
+                                      const RowOptimizerOptions& optimizer, int slices,
+                                      bool two_memories = false);
 
 /// One kernel of gpu::kUpdateThreads threads a block, whose argument is a gpu::UpdateArguments.
 struct GpuUpdateSource : kernels::codegen::GpuSource {

@@ -25,16 +25,28 @@ constexpr int64_t kBlocksPerSm = 2;  // at most, that are on it at a time
 constexpr const char* kChecked = "updated rows that are looked at";
 constexpr int64_t kCheckedBytes = 16 << 20;  // of them at a time
 
-/// Fails where a record has one, `rows` saying which rows of the table they are.
-Status find_nan(const kernels::RowStorage& records, std::span<const i64> rows,
+/// Which row of its table a slot has.
+int64_t row_of(const GpuUpdatedTable& table, int64_t slot) {
+  if (table.near != nullptr) return table.near->row(slot);
+  return table.names == nullptr ? slot : table.names->row(slot);
+}
+
+const u8* record_of(const GpuUpdatedTable& table, int64_t slot) {
+  const int64_t stride = table.table->rows().stride;
+  if (table.near != nullptr && slot >= table.near->near())
+    return table.far_records + (slot - table.near->near()) * stride;
+  return table.records + slot * stride;
+}
+
+/// Fails where a record has one, `slots` saying which they are of the table's.
+Status find_nan(const kernels::RowStorage& records, std::span<const i64> slots,
                 const GpuUpdatedTable& table) {
-  for (size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     for (int64_t element = 0; element < records.dim; ++element)
       if (std::isnan(kernels::weight_value(records, static_cast<int64_t>(i), element)))
-        return Status::Failed(
-            "wrote a NaN as element " + std::to_string(element) + " of row " +
-            std::to_string(table.names == nullptr ? rows[i] : table.names->row(rows[i])) +
-            " of table '" + table.table->spec().name + "'");
+        return Status::Failed("wrote a NaN as element " + std::to_string(element) + " of row " +
+                              std::to_string(row_of(table, slots[i])) + " of table '" +
+                              table.table->spec().name + "'");
   }
   return {};
 }
@@ -148,6 +160,9 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   to.l2 = l2_of_gradients(of.table->spec().optimizer);
   const auto bytes = formula_bytes(of.table->spec().optimizer, step);
   std::memcpy(to.formula, bytes.data(), bytes.size());
+  to.far_records = of.far_records;
+  to.far_row_state = of.far_row_state;
+  to.near = of.near == nullptr ? 0 : of.near->near();
   return to;
 }
 
@@ -203,9 +218,9 @@ Status GpuUpdater::check_nan(size_t table, const gpu::FoundRows& found, GpuStrea
   for (int64_t first = 0; first < rows; first += most) {
     const auto part = numbers.as<i64>().subspan(first, std::min(most, rows - first));
     for (size_t i = 0; i < part.size(); ++i)
-      RECMILL_RETURN_IF_ERROR(gpu_.driver().copy(
-          records.record(static_cast<int64_t>(i)), of.records + part[i] * records.stride,
-          static_cast<size_t>(records.stride), stream.handle()));
+      RECMILL_RETURN_IF_ERROR(
+          gpu_.driver().copy(records.record(static_cast<int64_t>(i)), record_of(of, part[i]),
+                             static_cast<size_t>(records.stride), stream.handle()));
     RECMILL_RETURN_IF_ERROR(stream.synchronize());
     RECMILL_RETURN_IF_ERROR(find_nan(records, part, of).at("kernel " + kernels_[of.kernel].name));
   }

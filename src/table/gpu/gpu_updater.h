@@ -8,6 +8,7 @@
 
 #include "device/gpu/gpu.h"
 #include "device/gpu/staged_arrays.h"
+#include "kernels/near_rows/near_rows.h"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
@@ -25,6 +26,11 @@ struct GpuUpdatedTable {
   // Where rows are slots, which row each has: of the GPU, for 16-bit rows, and of the host.
   const i64* row_of_slot = nullptr;
   const SlotNames* names = nullptr;
+  // Of GpuUpdateFunction::two_memories: where far slots begin, of the GPU, and what slots are. Then
+  // row_of_slot has the near ones.
+  u8* far_records = nullptr;
+  float* far_row_state = nullptr;
+  const kernels::NearRows* near = nullptr;
 };
 
 /// The mapping of blocks of one iteration's update, on its way to a GPU, and there. Keeps its

@@ -73,11 +73,13 @@ Result<CompiledGpuPool> compile_gpu_pool(std::span<const GpuPoolRequest> feature
   }
   std::vector<GpuPooledFeature> pooled;
   for (const GpuPoolRequest& feature : features) {
+    RECMILL_CHECK(feature.function.two_memories == (feature.near != nullptr), feature.name);
     const GpuPoolPlace chosen = place_of(made.sources, feature.function);
     pooled.push_back(
         {feature.bags, feature.function.dim, feature.function.weighted, feature.rows, feature.name,
          chosen,
-         chosen.admits == nullptr ? chosen : place_of(made.sources, otherwise(feature.function))});
+         chosen.admits == nullptr ? chosen : place_of(made.sources, otherwise(feature.function)),
+         feature.far, feature.near});
   }
   made.pool = std::make_unique<GpuFusedPool>(gpu, std::move(kernels), std::move(pooled));
   return made;

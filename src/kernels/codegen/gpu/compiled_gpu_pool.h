@@ -29,6 +29,9 @@ struct GpuPoolRequest {  // a feature
   const u8* rows = nullptr;  // of the GPU
   size_t bags = 0;           // GpuPooledFeature::bags
   std::string name = {};     // that errors say
+  // Of PoolFunction::two_memories, as GpuPooledFeature has them.
+  const u8* far = nullptr;
+  const NearRows* near = nullptr;
 };
 
 struct CompiledGpuPool {

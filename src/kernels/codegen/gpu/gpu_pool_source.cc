@@ -25,8 +25,9 @@ void write_types(SourceWriter& write, const PoolFunction& of, size_t place) {
   std::string parameters;
   for (const int64_t value : kernel->values) parameters += ", " + std::to_string(value);
   write("// {}", of.name());
-  write("using Shape{} = PoolShape<{}, {}, {}, {}, PoolKind::{}>;", place, of.dim, of.row_bytes,
-        weight_type(of.precision), of.weighted, name_of(of.pooling));
+  write("using Shape{} = PoolShape<{}, {}, {}, {}, PoolKind::{}{}>;", place, of.dim, of.row_bytes,
+        weight_type(of.precision), of.weighted, name_of(of.pooling),
+        of.two_memories ? ", true" : "");
   write("using Schedule{0} = {1}<Shape{0}{2}>;", place, kernel->of->type, parameters);
 }
 
