@@ -27,7 +27,7 @@ TEST(GpuUpdateSource, CompilesForGpusWithoutSpills) {
   for (const auto& of : functions)
     for (const GpuUpdateSource& source : gpu_update_sources(of, "the tests", 8))
       sources.push_back(source);
-  ASSERT_EQ(sources.size(), 5u);
+  ASSERT_EQ(sources.size(), 6u);
   const auto check = [&](std::span<const GpuSource> some, const char* architecture) {
     const auto codes = cache->load(some, architecture, pool);
     ASSERT_TRUE(codes.ok()) << codes.status().message();

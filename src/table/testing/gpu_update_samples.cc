@@ -38,13 +38,19 @@ std::vector<TableSpec> gpu_update_specs() {
   by_row.optimizer.kind = OptimizerKind::adam;
   by_row.optimizer.correction = BiasCorrection::row;
   specs.push_back(by_row);
+  TableSpec two = specs.front();
+  two.name = kTwoMemories;
+  two.dim = 12;
+  two.precision = RowPrecision::bfloat16;
+  two.optimizer.kind = OptimizerKind::rowwise_adagrad;
+  specs.push_back(two);
   return specs;
 }
 
 GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
   const auto rows = EmbeddingTable::layout(spec, RowShare(spec.rows, 0, 1));
   const int slices = spec.dim == 17 ? 1 << kernels::gpu::kMostLevels : 16;
-  return table::gpu_update_function(rows, spec.optimizer, slices);
+  return table::gpu_update_function(rows, spec.optimizer, slices, spec.name == kTwoMemories);
 }
 
 std::vector<GpuUpdateSource> gpu_update_samples() {

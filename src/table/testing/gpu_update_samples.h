@@ -13,6 +13,8 @@ namespace recmill::table {
 
 /// Tables of 50 rows.
 std::vector<TableSpec> gpu_update_specs();
+/// Of the table of this name some rows are near, and others far.
+inline constexpr const char* kTwoMemories = "two_memories";
 /// Of one table.
 GpuUpdateFunction gpu_update_function(const TableSpec& spec);
 /// The sources for all of them.
@@ -30,8 +32,9 @@ void gpu_update_entry_2(const void* arguments);
 void gpu_update_entry_3(const void* arguments);
 void gpu_update_entry_4(const void* arguments);
 void gpu_update_entry_5(const void* arguments);
-inline constexpr std::array kGpuUpdateEntries{&gpu_update_entry_0, &gpu_update_entry_1,
-                                              &gpu_update_entry_2, &gpu_update_entry_3,
-                                              &gpu_update_entry_4, &gpu_update_entry_5};
+void gpu_update_entry_6(const void* arguments);
+inline constexpr std::array kGpuUpdateEntries{
+    &gpu_update_entry_0, &gpu_update_entry_1, &gpu_update_entry_2, &gpu_update_entry_3,
+    &gpu_update_entry_4, &gpu_update_entry_5, &gpu_update_entry_6};
 
 }  // namespace recmill::table

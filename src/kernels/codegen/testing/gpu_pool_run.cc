@@ -11,6 +11,7 @@
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/embedding_pool/gpu_templates.h"
+#include "kernels/near_rows/near_rows.h"
 #include "kernels/row_values.h"
 #include "kernels/testing/random_bags.h"
 
@@ -59,7 +60,7 @@ class Feature {
     const auto found = arrays.get(output_);
     for (size_t i = 0; i < found.size(); ++i) {
       const bool same = exact ? std::memcmp(&found[i], &expected_[i], sizeof(float)) == 0
-                              : near(found[i], expected_[i]);
+                              : is_near(found[i], expected_[i]);
       if (!same)
         return fmt::format("{}: row {}, element {}: {} in place of {}", of_.name(),
                            i / static_cast<size_t>(stride_), i % static_cast<size_t>(stride_),
@@ -75,16 +76,33 @@ class Feature {
     const int64_t lookups = bags_view_.lookups();
     const bool pieces = kernel_.of->parts(kernel_.values).piece > 0;
     arguments_.offsets = arrays.put(bags_.offsets);
-    arguments_.lookups = arrays.put(bags_.rows);
+    arguments_.lookups = arrays.put(of_.two_memories ? slots() : bags_.rows);
     arguments_.weights = bags_.weights.empty() ? nullptr : arrays.put(bags_.weights);
-    arguments_.rows = arrays.put(std::span(reinterpret_cast<const u8*>(table_.get()),
-                                           static_cast<size_t>(kRows * of_.row_bytes)));
+    const std::span rows(reinterpret_cast<const u8*>(table_.get()),
+                         static_cast<size_t>(kRows * of_.row_bytes));
+    arguments_.rows =
+        arrays.put(of_.two_memories ? near_rows() : std::vector(rows.begin(), rows.end()));
+    if (of_.two_memories) arguments_.far = arrays.put(rows);
+    arguments_.near = near_.near();
     arguments_.samples = run.samples;
     arguments_.run_sums =
         arrays.put(std::vector<float>(pieces ? (lookups / gpu::kRun + run.samples) * of_.dim : 0));
     arguments_.arrivals = arrays.put(std::vector<u32>(pieces ? run.samples : 0));
   }
-  static bool near(float found, float expected) {
+  std::vector<int64_t> slots() const {
+    std::vector<int64_t> slots;
+    for (const int64_t row : bags_.rows) slots.push_back(near_.slot(row));
+    return slots;
+  }
+  std::vector<u8> near_rows() const {
+    std::vector<u8> bytes;
+    for (const int64_t row : near_.near_rows()) {
+      const auto* const from = reinterpret_cast<const u8*>(table_.get()) + row * of_.row_bytes;
+      bytes.insert(bytes.end(), from, from + of_.row_bytes);
+    }
+    return bytes;
+  }
+  static bool is_near(float found, float expected) {
     if (std::isnan(found) || std::isnan(expected)) return std::isnan(found) == std::isnan(expected);
     return std::fabs(found - expected) <= 1e-5f * (1.0f + std::fabs(expected)) * 10.0f;
   }
@@ -98,6 +116,7 @@ class Feature {
   JaggedView bags_view_;
   std::unique_ptr<std::byte[], Free> table_;
   RowStorage rows_;
+  const NearRows near_{kRows, {0, 1, 5, 17, 18, 40, kRows - 1}};  // where there are two memories
   int64_t stride_ = 0;
   std::vector<float> expected_;
   float* output_ = nullptr;  // of the GPU

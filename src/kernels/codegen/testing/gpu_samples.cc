@@ -80,6 +80,16 @@ std::vector<GpuSample> make_samples() {
   timed.name = "timed";
   timed.options.timed = true;
   samples.push_back(std::move(timed));
+  GpuSample two_memories{
+      "two_memories",
+      {function("threads_per_sample lanes=4 at_once=4 threads=4", 16),
+       function("rows_copied lanes=1 at_once=2 threads=4", 7, kBrain, Pooling::none, true),
+       function("threads_per_sample lanes=1 at_once=2 threads=8", 9, kHalf, Pooling::mean)},
+      {},
+      70};
+  for (PoolFunction& of : two_memories.functions) of.two_memories = true;
+  two_memories.functions.push_back(function("threads_per_sample lanes=1 at_once=1 threads=4", 3));
+  samples.push_back(std::move(two_memories));
   for (GpuSample& sample : samples) sample.options.made_by = "the tests";
   return samples;
 }
