@@ -24,6 +24,7 @@
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "train/job.h"
@@ -112,6 +113,9 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
   RECMILL_RETURN_IF_ERROR(train::check_judging(run));
   RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
+  ThreadsWorld world;
+  RECMILL_RETURN_IF_ERROR(
+      train::choose_hot_rows(run, {}, world, posix_files(), train::Progress::Style::silent));
   const MemoryLedger ledger = train::memory_ledger(run);
   Json result;
   int64_t total = 0;
@@ -124,7 +128,7 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpus(run, result, enough));
   print_result(json ? result : with_equal_tables_together(result, run.spec.tables), json);
   RECMILL_RETURN_IF_ERROR(enough);
-  return train::check_memory(run, ledger, ThreadsWorld());
+  return train::check_memory(run, ledger, world);
 }
 
 /// The lines of metrics that the run has written.

@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "cli/pages/tuning_page.h"
 #include "cli/verb.h"
+#include "comm/threads.h"
 #include "config/run_config.h"
 #include "device/gpu/gpu_properties.h"
 #include "program/build_info.h"
 #include "run/gpu/gpu_kernels.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/schedules.h"
 #include "tuning/gpu_tuning.h"
 #include "tuning/tuning.h"
@@ -63,6 +65,12 @@ Status replay_times(const TuneArguments& arguments) {
   return {};
 }
 
+/// Where the GPU's memory has hot rows, which they are.
+Status choose_hot_rows(train::ResolvedRun& run, const TuneArguments& arguments) {
+  ThreadsWorld world;
+  return train::choose_hot_rows(run, {}, world, posix_files(), progress_style(arguments.quiet));
+}
+
 /// The record, measured now, or the one that is there where only its page is asked for.
 Result<kernels::tune::TuningRecord> tuned_record(TuneArguments& arguments,
                                                  const config::RunConfig& config,
@@ -78,7 +86,7 @@ Result<kernels::tune::TuningRecord> tuned_record(TuneArguments& arguments,
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
   if (!arguments.html.empty())
     RECMILL_RETURN_IF_ERROR(AtomicFile::create(posix_files(), arguments.html).status());
-  const auto run = train::resolve_run(config.options, posix_files());
+  auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   Result<kernels::tune::TuningRecord> record = Status::Failed("");
   if (shows) {
@@ -89,6 +97,7 @@ Result<kernels::tune::TuningRecord> tuned_record(TuneArguments& arguments,
     arguments.request.commit = program::build_commit();
     arguments.request.progress = progress_style(arguments.quiet);
     arguments.request.interrupted = &watch_interrupts();
+    RECMILL_RETURN_IF_ERROR(config.locate(choose_hot_rows(*run, arguments)));
     record = config.options.device == DeviceKind::cpu
                  ? train::tune(*run, arguments.request, posix_files())
                  : train::tune_for_gpu(*run, arguments.request, posix_files());
@@ -108,8 +117,9 @@ Status compile_for_gpus(const TuneArguments& arguments) {
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   if (config.options.device != DeviceKind::cuda)
     return Status::BadRequest("--compile-only: needs --device cuda");
-  const auto run = train::resolve_run(config.options, posix_files());
+  auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
+  RECMILL_RETURN_IF_ERROR(config.locate(choose_hot_rows(*run, arguments)));
   train::GpuKernelsRequest request;
   request.architecture = arguments.architecture;
   request.seed = static_cast<uint64_t>(arguments.request.seed);

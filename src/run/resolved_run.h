@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "comm/world.h"
+#include "hotset_plan/hot_set.h"
 #include "placement_plan/placement_plan.h"
 #include "preprocess/dag/resolve.h"
 #include "run/options/run_options.h"
@@ -36,6 +37,8 @@ struct ResolvedRun {
   // Set by open_hot_folder() where hot and cold inputs are in batches of their own:
   std::shared_ptr<const HotFolder> hot_folder = nullptr;
   bool notes_inputs = false;  // batches of training say where their samples are from
+  // Set by choose_hot_rows() where stores go by it, for `ranks`:
+  std::shared_ptr<const HotSet> hot_set = nullptr;
   bool keeps_rows = false;  // on a disk they outlive the process: it is training
   // Of an earlier start, where the run is resumed and its rows are at servers or on a disk:
   std::string home_run = {};       // as the servers know it; empty: it is a new one there

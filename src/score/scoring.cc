@@ -17,6 +17,7 @@
 #include "run/fit_columns.h"
 #include "run/folder/run_log.h"
 #include "run/handshake.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/memory.h"
 #include "run/no_better_than_guessing.h"
 #include "run/placement/run_placement.h"
@@ -242,6 +243,9 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   of_rows.hotset.first = mixed.first;
   of_rows.hotset.rate = mixed.rate;
   of_rows.hotset.replay = mixed.replay;
+  // Which rows are hot in training nobody counts for that; a file may say it.
+  if (of_rows.gpu.rows == GpuRowsIn::hot && of_rows.hotset.plan.empty())
+    of_rows.gpu.rows = GpuRowsIn::fit;
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
   if (request.latency)
     RECMILL_RETURN_IF_ERROR(check_concurrency(*request.latency, run.ranks, run.options.device));
@@ -256,6 +260,8 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   if (!request.rows.empty()) run.options.data = options.data;
   run.options.data.scored = {};
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
+  RECMILL_RETURN_IF_ERROR(
+      choose_hot_rows(run, setting.identity, setting.world, setting.files, setting.progress));
   run.options.data = std::move(scored);
   return run;
 }

@@ -74,15 +74,25 @@ struct Update {
 using table::RowBlock;
 using table::RowSnapshot;
 
+/// Of a GPU's training batches, once they have been updated: lookups of rows in the host's memory,
+/// and such rows that were updated.
+struct FarCounts {
+  int64_t lookups = 0, rows = 0;
+
+  FarCounts& operator+=(const FarCounts& other) {
+    lookups += other.lookups;
+    rows += other.rows;
+    return *this;
+  }
+};
+
 struct StoreStats {
   int64_t lookups = 0;
   int64_t distinct_rows = 0;  // of training batches, once they have been updated
   int64_t updated_rows = 0;
-  MovedRows moved = {};  // by plans of a cache
-  // Of a store on a GPU, of training batches, once they have been updated: lookups of rows in the
-  // host's memory, and such rows that were updated.
-  int64_t far_lookups = 0;
-  int64_t far_rows = 0;
+  MovedRows moved = {};     // by plans of a cache
+  FarCounts far = {};       // of a store on a GPU
+  FarCounts last_far = {};  // of the last update alone
 };
 
 /// Contract: docs/ARCHITECTURE.md. prepare() may run on another thread, ahead of training, in

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/json/json.h"
 #include "base/log.h"
 #include "checkpoint/folder.h"
+#include "comm/gather_values.h"
 #include "preprocess/run/column_statistics.h"
 #include "reader/data_files.h"
 #include "reader/open_reader.h"
@@ -23,6 +25,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/hotset/hot_folder.h"
 #include "run/lookahead/row_commits.h"
 #include "run/lookahead/run_cache.h"
@@ -107,6 +110,11 @@ Result<Json> gather_profile(const ResolvedRun& run, Rank& rank, Communicator& co
     RECMILL_RETURN_IF_ERROR(settle(rank));  // the last rows have left
     own["moved_rows"] = to_json(rank.store->stats().moved);
   }
+  if (may_have_far_rows(run.options)) {
+    const store::FarCounts far = rank.store->stats().far;
+    own["far_lookups"] = far.lookups;
+    own["far_rows"] = far.rows;
+  }
   const std::string text = own.dump();
   RECMILL_ASSIGN_OR_RETURN(const Received received,
                            communicator.all_gather(std::as_bytes(std::span(text))));
@@ -116,6 +124,15 @@ Result<Json> gather_profile(const ResolvedRun& run, Rank& rank, Communicator& co
     all.push_back(Json::parse(reinterpret_cast<const char*>(bytes.data()),
                               reinterpret_cast<const char*>(bytes.data()) + bytes.size()));
   }
+  return all;
+}
+
+/// What all ranks have counted in this part of the run. Collective.
+Result<store::FarCounts> gather_far(const Rank& rank, Communicator& communicator) {
+  RECMILL_ASSIGN_OR_RETURN(const auto of_ranks,
+                           gather_values(rank.store->stats().far, communicator));
+  store::FarCounts all;
+  for (const store::FarCounts& of_rank : of_ranks) all += of_rank;
   return all;
 }
 
@@ -362,9 +379,17 @@ Status train_rank(Training& training, Communicator& communicator) {
   if (training.request.profile) {
     RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(run, rank, communicator));
   }
+  std::optional<store::FarCounts> far;
+  if (may_have_far_rows(run.options)) {
+    RECMILL_ASSIGN_OR_RETURN(far, gather_far(rank, communicator));
+  }
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary,
                            summarize(training, rank, outcome, log->earlier_seconds()));
+  if (far) {
+    training.summary["far_lookups"] = far->lookups;
+    training.summary["far_rows"] = far->rows;
+  }
   if (!ids.empty()) training.summary["ids"] = ids;
   if (!flattened.empty()) training.summary["flattened"] = flattened;
   say_flattened(training, flattened, log->progress());
@@ -416,6 +441,8 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_RETURN_IF_ERROR(open_hot_folder(run, setting.files));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
+  RECMILL_RETURN_IF_ERROR(
+      choose_hot_rows(run, setting.identity, world, setting.files, setting.progress));
   if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <span>
 
+#include "comm/gather_values.h"
+#include "run/gpu/gpu_run.h"
 #include "run/lookahead/run_cache.h"
 
 namespace recmill::train {
@@ -102,6 +104,10 @@ Status TrainingLoop::train(const RankBatch& batch) {
   StageGate& stages = rank_.trainer->stages();
   stages.enter(Stage::scores);
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
+  // Of several ranks all ask each other: when rank 0 writes a line, the others do not know.
+  if (communicator_.ranks() > 1) {
+    RECMILL_ASSIGN_OR_RETURN(far_, far_of_step());
+  }
   outcome_.seconds += watch.seconds();
   outcome_.samples += step.samples;
   for (LoopHook* const hook : setting_.hooks)
@@ -202,6 +208,18 @@ Status TrainingLoop::agree(bool stop) {
   return communicator_.broadcast(std::as_writable_bytes(std::span(agreed_)), 0);
 }
 
+/// What all ranks count of the iteration that has ended; none: there are no far rows.
+Result<std::optional<store::FarCounts>> TrainingLoop::far_of_step() const {
+  if (!may_have_far_rows(run_.options)) return std::optional<store::FarCounts>();
+  store::FarCounts all = rank_.store->stats().last_far;
+  if (communicator_.ranks() > 1) {
+    RECMILL_ASSIGN_OR_RETURN(const auto of_ranks, gather_values(all, communicator_));
+    all = {};
+    for (const store::FarCounts& of_rank : of_ranks) all += of_rank;
+  }
+  return std::optional(all);
+}
+
 Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) {
   const int64_t every = run_.options.train.log_every;
   // Metrics of a large window take long on a busy machine: a report has a twentieth of the time.
@@ -210,6 +228,9 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
   if (!due && !batch.ends_training) {
     setting_.log->progress().show(window_.total(), detail_);
     return {};
+  }
+  if (communicator_.ranks() == 1) {
+    RECMILL_ASSIGN_OR_RETURN(far_, far_of_step());
   }
   const double seconds = since_report_.lap();
   const double rate = static_cast<double>(outcome_.samples - reported_samples_) / seconds;
@@ -222,7 +243,8 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
                                  .samples = window_.total(),
                                  .seconds = outcome_.seconds,
                                  .samples_per_second = rate,
-                                 .learning_rate_scale = learning_rate_scale},
+                                 .learning_rate_scale = learning_rate_scale,
+                                 .far = far_},
                                 metrics);
 }
 

@@ -61,6 +61,7 @@ class TrainingLoop {
   Status follow_schedule(const RankBatch& batch);
   Status judge_schedule(const RankBatch& batch);
   Status keep_best();
+  Result<std::optional<store::FarCounts>> far_of_step() const;
   Status report(const RankBatch& batch, double learning_rate_scale);
   LoopState whole_state() const;
   Status save(SavedAs as = SavedAs::in_turn);
@@ -80,9 +81,10 @@ class TrainingLoop {
   bool is_best_ = false;  // the evaluation that has just ended
   int64_t saved_iteration_ = -1;
   Scores scores_;
-  metrics::SampleWindow window_;       // rank 0: samples scored before their update
-  metrics::SampleWindow held_out_{0};  // of the evaluation under way
-  std::string detail_;                 // behind the progress line
+  metrics::SampleWindow window_;         // rank 0: samples scored before their update
+  metrics::SampleWindow held_out_{0};    // of the evaluation under way
+  std::optional<store::FarCounts> far_;  // of an iteration that is told of
+  std::string detail_;                   // behind the progress line
   Stopwatch since_report_;
   double report_seconds_ = 0.0;  // that metrics of the last report took
   int64_t reported_samples_ = 0;

@@ -11,6 +11,7 @@
 #include "comm/threads.h"
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "run/rank.h"
@@ -120,6 +121,7 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   plain.ranks = 1;
   plain.threads = 1;
   ThreadsWorld world;
+  RECMILL_RETURN_IF_ERROR(choose_hot_rows(run, {}, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(fit_columns(run, Way::engine, {}, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(
       fit_columns(plain, Way::plain, {}, world, files, Progress::Style::silent));

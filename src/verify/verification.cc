@@ -16,6 +16,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/hotset/hot_folder.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
@@ -139,9 +140,11 @@ Status compare_rest(const model::Model& model, const Trace& engine, const Trace&
   return {};
 }
 
-Result<ResolvedRun> with_ranks(ResolvedRun run, int ranks, Files& files) {
+Result<ResolvedRun> with_ranks(ResolvedRun run, int ranks, const JobIdentity& identity,
+                               World& world, Files& files) {
   run.ranks = ranks;
   RECMILL_RETURN_IF_ERROR(place_tables(run, files));
+  RECMILL_RETURN_IF_ERROR(choose_hot_rows(run, identity, world, files, Progress::Style::silent));
   return run;
 }
 
@@ -295,7 +298,8 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
       request.say(fmt::format("ranks {}: left out, the run can have {}", ranks, run.most_ranks()));
       continue;
     }
-    RECMILL_ASSIGN_OR_RETURN(const ResolvedRun engine, with_ranks(run, ranks, files));
+    RECMILL_ASSIGN_OR_RETURN(const ResolvedRun engine,
+                             with_ranks(run, ranks, request.identity, world, files));
     RECMILL_RETURN_IF_ERROR(
         run_engine(engine, world, files, plain).at(fmt::format("ranks {}", ranks)));
     request.say(fmt::format("ranks {}: bitwise the same", ranks));

@@ -85,6 +85,14 @@ std::vector<PoolFunction> gpu_tuning_functions(const FeatureShape& shape, const 
   return functions;
 }
 
+GpuPoolRequest GpuPooledRows::request(PoolFunction function, size_t bags) const {
+  GpuPoolRequest request{std::move(function), records, bags};
+  request.function.two_memories = near != nullptr;
+  request.far = far;
+  request.near = near;
+  return request;
+}
+
 codegen::GpuPoolSourceOptions gpu_tuning_options(int64_t blocks) {
   codegen::GpuPoolSourceOptions options;
   options.made_by = "Recmill";
@@ -138,7 +146,7 @@ std::vector<GpuPoolRequest> GpuPoolSubject::candidates_of(size_t of_class) const
   const GpuPooledRows& feature = features_[of.features.front()];
   std::vector<GpuPoolRequest> requests;
   for (auto& function : gpu_tuning_functions(of.shape, feature.rows, options_.deterministic))
-    requests.push_back({std::move(function), feature.records, 0});
+    requests.push_back(feature.request(std::move(function), 0));
   return requests;
 }
 
@@ -299,9 +307,10 @@ Result<CompiledGpuPool> GpuPoolSubject::fuse(std::span<const Schedule> by_featur
   RECMILL_CHECK(by_feature.size() == features_.size());
   std::vector<GpuPoolRequest> requests;
   for (size_t f = 0; f < features_.size(); ++f)
-    requests.push_back({codegen::gpu_pool_function(by_feature[f], features_[f].rows,
-                                                   features_[f].pooling, features_[f].weighted),
-                        features_[f].records, f});
+    requests.push_back(features_[f].request(
+        codegen::gpu_pool_function(by_feature[f], features_[f].rows, features_[f].pooling,
+                                   features_[f].weighted),
+        f));
   codegen::GpuPoolSourceOptions options;
   options.made_by = "Recmill";
   options.dispatch = how.dispatch;

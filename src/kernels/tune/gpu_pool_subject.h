@@ -24,6 +24,12 @@ struct GpuPooledRows {
   const u8* records = nullptr;  // the same, of the GPU
   Pooling pooling = Pooling::sum;
   bool weighted = false;
+  // Of a table in two memories: codegen::GpuPoolRequest.
+  const u8* far = nullptr;
+  const NearRows* near = nullptr;
+
+  /// What looks it up by a function, which becomes one of rows so stored.
+  codegen::GpuPoolRequest request(codegen::PoolFunction function, size_t bags) const;
 };
 
 /// What is tried for a feature: its candidates, as far as its rows allow them, and the default

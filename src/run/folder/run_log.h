@@ -16,6 +16,7 @@
 #include "run/folder/run_folder.h"
 #include "step/data/schedule_keeper.h"
 #include "step/metrics/metrics.h"
+#include "store/embedding_store.h"
 
 namespace recmill::train {
 
@@ -31,6 +32,7 @@ struct TrainingFigures {
   double seconds = 0;             // of training, in this part of a resumed run
   double samples_per_second = 0;  // since the line before
   double learning_rate_scale = 0;
+  std::optional<store::FarCounts> far = {};  // of the iteration
 };
 
 class RunLog {

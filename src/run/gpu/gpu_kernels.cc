@@ -29,6 +29,7 @@ constexpr int64_t kAtATime = 4;  // sources, between two looks at whether it is 
 struct Feature {
   FeatureShape shape;
   RowStorage rows;  // their layout
+  bool two_memories = false;
 };
 
 Result<std::vector<Feature>> features_of(const ResolvedRun& run, uint64_t seed, ThreadPool& pool,
@@ -36,6 +37,9 @@ Result<std::vector<Feature>> features_of(const ResolvedRun& run, uint64_t seed, 
   BatchesRequest request;
   request.seed = seed;
   RECMILL_ASSIGN_OR_RETURN(const auto batches, read_batches(run, request, pool, files));
+  std::vector<store::RowsAt> places;
+  if (run.options.gpu.rows == GpuRowsIn::hot && run.hot_set != nullptr)
+    places = store::rows_by_hot_set(*run.hot_set);
   std::vector<Feature> features;
   for (size_t f = 0; f < run.spec.features.size(); ++f) {
     const FeatureSpec& spec = run.spec.features[f];
@@ -45,7 +49,8 @@ Result<std::vector<Feature>> features_of(const ResolvedRun& run, uint64_t seed, 
     const auto rows = table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1));
     features.push_back(
         {{table.rows, table.dim, table.precision, spec.pooling, spec.weighted, bags.stats()},
-         rows});
+         rows,
+         !places.empty() && places[spec.table].near != nullptr});
   }
   return features;
 }
@@ -57,6 +62,7 @@ std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Featu
   for (const Feature& feature : features) {
     auto functions =
         kernels::tune::gpu_tuning_functions(feature.shape, feature.rows, deterministic);
+    for (PoolFunction& function : functions) function.two_memories = feature.two_memories;
     if (std::ranges::find(distinct, functions) == distinct.end())
       distinct.push_back(std::move(functions));
   }

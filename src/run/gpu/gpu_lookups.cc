@@ -82,8 +82,8 @@ Status GpuLookups::upload_rows(std::span<const store::RowsAt> places) {
       auto staging, gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu_->open_stream());
   for (size_t t = 0; t < data_.tables.size(); ++t) {
-    RECMILL_ASSIGN_OR_RETURN(auto of,
-                             table::GpuRows::allocate(data_.tables[t], *gpu_, places[t].memory));
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(data_.tables[t], *gpu_,
+                                                               places[t].memory, places[t].near));
     RECMILL_RETURN_IF_ERROR(of.upload(data_.tables[t], staging, stream));
     rows_.push_back(std::move(of));
   }
@@ -102,9 +102,14 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
   RECMILL_RETURN_IF_ERROR(made->upload_rows(places));
   std::vector<GpuPooledRows> features;
-  for (const FeatureSpec& feature : run.spec.features)
-    features.push_back({made->data_.tables[feature.table].rows(),
-                        made->rows_[feature.table].records(), feature.pooling, feature.weighted});
+  for (const FeatureSpec& feature : run.spec.features) {
+    const table::GpuRows& rows = made->rows_[feature.table];
+    features.push_back({made->data_.tables[feature.table].rows(), rows.records(), feature.pooling,
+                        feature.weighted});
+    if (rows.near() == nullptr) continue;
+    features.back().far = rows.far_records();
+    features.back().near = rows.near();
+  }
   kernels::tune::GpuPoolSubjectOptions options;
   options.deterministic = run.options.train.deterministic;
   options.seed = request.seed;

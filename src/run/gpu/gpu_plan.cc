@@ -34,9 +34,10 @@ Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, 
     largest.insert(largest.end(), plan.need.device.items.begin(), plan.need.device.items.end());
   std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
   const auto is_table = [](const MemoryItem& item) { return item.what.starts_with("table "); };
-  int64_t need = 0, tables = 0;
+  int64_t need = 0, tables = 0, hot = 0;
   for (const MemoryItem& item : largest) {
     need += item.bytes;
+    hot += item.what == store::kHotRows ? item.bytes : 0;
     tables += is_table(item) ? item.bytes : 0;
   }
   if (need <= usable) return {};
@@ -52,7 +53,9 @@ Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, 
   const std::string otherwise =
       helps ? "; the largest table: " + text(*std::ranges::find_if(largest, is_table)) +
                   "; with \"fit\" or \"host\" rows are stored in the host's memory"
-            : "";
+      : rows == GpuRowsIn::hot && need - hot <= usable && hot > 0
+          ? "; a smaller hotset.bytes leaves room"
+          : "";
   const bool is_limit = usable_bytes(run.options.gpu, INT64_MAX) == usable;
   std::string key = fmt::format("gpu.rows = \"{}\"", name_of(rows));
   if (plans[0].cache > 0)

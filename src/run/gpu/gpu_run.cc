@@ -45,6 +45,11 @@ bool layers_are_on_gpu(const RunOptions& options) {
          options.embedding.store != StoreKind::plain;
 }
 
+bool may_have_far_rows(const RunOptions& options) {
+  return options.device != DeviceKind::cpu && options.gpu.rows != GpuRowsIn::device &&
+         options.embedding.store == StoreKind::local;
+}
+
 preprocess::RowReaders row_readers(const RunOptions& options, int ranks) {
   const bool gpu = ranks == 1 && options.embedding.store == StoreKind::local;
   return {gpu, !gpu || model::reads_rows(options.model)};

@@ -27,6 +27,9 @@ Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number = 0,
 /// Whether layers are computed on the GPU: not bit for bit as on the CPU.
 bool layers_are_on_gpu(const RunOptions& options);
 
+/// Whether rows that a GPU reads may be in the host's memory.
+bool may_have_far_rows(const RunOptions& options);
+
 /// Who reads the rows of gpu.preprocess: a rank's store on the same GPU, and the host where it
 /// sends them to other ranks, looks them up itself, or hands them to a model that reads rows.
 preprocess::RowReaders row_readers(const RunOptions& options, int ranks);

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "kernels/near_rows/gpu_near_rows.h"
 #include "kernels/row_copy/gpu_record_copier.h"
 #include "kernels/row_copy/gpu_row_copier.h"
 #include "kernels/row_copy/gpu_row_copy_arguments.h"
@@ -49,6 +50,15 @@ class Sources {
   GpuSources made;
 };
 
+/// [tables that are held] Of those in two memories; none: there are no such.
+std::vector<store::RowsAt> rows_of(const ResolvedRun& run, const store::HeldTables& held) {
+  std::vector<store::RowsAt> rows;
+  if (run.options.gpu.rows != GpuRowsIn::hot || run.hot_set == nullptr) return rows;
+  const auto of_all = store::rows_by_hot_set(*run.hot_set, held.tables);
+  for (const int t : held.tables) rows.push_back(of_all[t]);
+  return rows;
+}
+
 }  // namespace
 
 store::GpuStoreKernels gpu_store_kernels(const ResolvedRun& run, const Schedules& schedules) {
@@ -68,7 +78,11 @@ Result<GpuSources> gpu_sources(const ResolvedRun& run, const Schedules& schedule
     kernels.pool.clear();
     if (!all.pool.empty())
       for (const size_t f : held.features) kernels.pool.push_back(all.pool[f]);
-    const auto of_store = store::gpu_store_sources(store::model_of(held, run.spec), kernels);
+    const auto rows = rows_of(run, held);
+    const auto of_store = store::gpu_store_sources(store::model_of(held, run.spec), kernels, rows);
+    if (std::ranges::any_of(rows, [](const auto& at) { return at.near != nullptr; }))
+      sources.add(std::span<const GpuSource>(kernels::gpu_near_rows_sources("Recmill")),
+                  kernels::gpu::kNearThreads);
     RECMILL_RETURN_IF_ERROR(sources.add_lookups(of_store));
     sources.add(std::span(of_store.finder), kernels::gpu::kDistinctThreads);
     sources.add(std::span(of_store.updater), kernels::gpu::kUpdateThreads);

@@ -14,6 +14,8 @@
 namespace recmill::train {
 namespace {
 
+constexpr double kMiB = 1 << 20;
+
 int64_t table_bytes(const TableSpec& spec) {
   return table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1));
 }
@@ -44,6 +46,25 @@ int64_t largest_training(const RunOptions& options) {
   return largest_batch(data, options.train.batch_size, data.synthetic.rows);
 }
 
+std::string hot_text(const ModelSpec& model, const store::HeldTables& held,
+                     std::span<const store::RowsAt> rows) {
+  int64_t hot = 0, all = 0, hot_bytes = 0, all_bytes = 0;
+  for (const int t : held.tables) {
+    TableSpec of_hot = model.tables[t];
+    of_hot.rows = rows[t].near_rows(of_hot.rows);
+    hot += of_hot.rows;
+    hot_bytes += of_hot.rows == 0 ? 0 : table_bytes(of_hot);
+    all += model.tables[t].rows;
+    all_bytes += table_bytes(model.tables[t]);
+  }
+  return fmt::format(
+      "{} hot rows ({:.1f} MiB) are in the GPU's memory, the {} others of {} tables ({:.1f} MiB) "
+      "in "
+      "the host's",
+      hot, static_cast<double>(hot_bytes) / kMiB, all - hot, held.tables.size(),
+      static_cast<double>(all_bytes - hot_bytes) / kMiB);
+}
+
 }  // namespace
 
 int64_t usable_bytes(const GpuRunOptions& options, int64_t free) {
@@ -68,10 +89,13 @@ store::GpuBatches gpu_batches(const ResolvedRun& run) {
 std::vector<store::RowsAt> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
                                           int64_t besides, int64_t usable) {
   const ModelSpec& model = run.spec;
-  std::vector<store::RowsAt> places(model.tables.size(), run.options.gpu.rows == GpuRowsIn::host
-                                                             ? GpuMemory::host
-                                                             : GpuMemory::device);
-  if (run.options.gpu.rows != GpuRowsIn::fit) return places;
+  const GpuRowsIn rows = run.options.gpu.rows;
+  if (rows == GpuRowsIn::hot && run.hot_set != nullptr)
+    return store::rows_by_hot_set(*run.hot_set, held.tables);
+  const bool on_host = rows == GpuRowsIn::host || rows == GpuRowsIn::hot;
+  std::vector<store::RowsAt> places(model.tables.size(),
+                                    on_host ? GpuMemory::host : GpuMemory::device);
+  if (rows != GpuRowsIn::fit) return places;
   std::vector<double> bytes_a_sample(model.tables.size());
   const auto lookups = sample_lookups(run);
   for (const size_t f : held.features) {
@@ -89,8 +113,8 @@ std::vector<store::RowsAt> place_gpu_rows(const ResolvedRun& run, const store::H
 
 std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
                         std::span<const store::RowsAt> rows) {
+  if (std::ranges::any_of(rows, &store::RowsAt::by_hot_set)) return hot_text(model, held, rows);
   constexpr size_t kMostNames = 8;
-  constexpr double kMiB = 1 << 20;
   int64_t bytes[2] = {};
   std::vector<std::string> of_host;
   for (const int t : held.tables) {

@@ -7,8 +7,9 @@
 namespace recmill::train {
 
 /// Where a table's rows are stored, which a GPU reads and writes: its own memory, pinned memory
-/// of the host, or as many as fit in its own and the others in the host's.
-enum class GpuRowsIn { device, host, fit };
+/// of the host, as many as fit in its own and the others in the host's, or of each table the hot
+/// rows in its own and the others in the host's.
+enum class GpuRowsIn { device, host, fit, hot };
 
 /// What brings rows from one rank's GPU to another's.
 enum class GpuExchangeKind { automatic, host, windows };
@@ -23,7 +24,8 @@ template <>
 struct EnumNames<train::GpuRowsIn> {
   static constexpr std::array names{std::pair{train::GpuRowsIn::device, std::string_view{"device"}},
                                     std::pair{train::GpuRowsIn::host, std::string_view{"host"}},
-                                    std::pair{train::GpuRowsIn::fit, std::string_view{"fit"}}};
+                                    std::pair{train::GpuRowsIn::fit, std::string_view{"fit"}},
+                                    std::pair{train::GpuRowsIn::hot, std::string_view{"hot"}}};
 };
 template <>
 struct EnumNames<train::GpuExchangeKind> {
@@ -58,9 +60,12 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("rows", o.rows,
     "where rows are stored: device (the GPU's memory; the host's has a copy), host (pinned memory "
     "of "
-    "the host, which the GPU reads and writes over the bus: slower, and bitwise the same), or fit "
+    "the host, which the GPU reads and writes over the bus: slower, and bitwise the same), fit "
     "(whole tables in the GPU's memory, those of the most bytes looked up for each byte that they "
-    "take, the others in the host's). With embedding.store = \"cached\" rows are stored in the "
+    "take, the others in the host's), or hot (of each table the rows that [hotset] makes hot in "
+    "the "
+    "GPU's memory, the others in the host's, which has a copy of all). With embedding.store = "
+    "\"cached\" rows are stored in the "
     "host's memory, and the GPU has those that are needed next, whatever their table");
   v("memory_gib", o.memory_gib,
     "GiB of the GPU's memory that the run plans with, all of its ranks that have it together: less "

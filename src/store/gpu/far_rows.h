@@ -15,14 +15,10 @@
 #include "kernels/distinct_rows/gpu_distinct_arguments.h"
 #include "kernels/near_rows/gpu_near_rows.h"
 #include "schema/table_spec.h"
+#include "store/embedding_store.h"
 #include "store/gpu/rows_at.h"
 
 namespace recmill::store {
-
-/// Far lookups and rows, of training batches that were updated.
-struct FarCounts {
-  int64_t lookups = 0, rows = 0;
-};
 
 class FarRows {
  public:

@@ -44,7 +44,7 @@ class StoreItems {
       numbers += table::GpuRows::bytes_of_numbers(spec, near);
       ++split;
     }
-    if (hot > 0) ledger_.device.items.push_back({"hot rows", 0, hot});
+    if (hot > 0) ledger_.device.items.push_back({kHotRows, 0, hot});
     if (numbers > 0) ledger_.device.items.push_back({"numbers of hot rows", 0, numbers});
     add_far_rows(rows, split);
     ledger_.pinned.items.push_back(

@@ -40,6 +40,9 @@ struct GpuBatches {
   std::span<const char> made_there = {};  // [features]: rows are made on the GPU; empty: none are
 };
 
+/// The item of rows that a hot set puts into the GPU's memory.
+inline constexpr const char* kHotRows = "hot rows";
+
 /// Of global batches, what one of so many ranks has at most; all lookups may be its.
 GpuBatches part_of_rank(const GpuBatches& batches, int ranks);
 

@@ -519,9 +519,8 @@ Status GpuStore::count_rows() const {
   to_count_ = false;
   const auto counted = counted_.as<int64_t>();
   for (const int64_t rows : counted) distinct_rows_ += rows;
-  const FarCounts far = far_->take(counted);
-  far_counts_.lookups += far.lookups;
-  far_counts_.rows += far.rows;
+  last_far_ = far_->take(counted);
+  far_counts_ += last_far_;
   return {};
 }
 
@@ -573,8 +572,8 @@ StoreStats GpuStore::stats() const {
   const std::lock_guard lock(mutex_);
   static_cast<void>(count_rows().ok());  // why not, the next call says
   StoreStats stats{lookups_.load(), distinct_rows_, distinct_rows_};
-  stats.far_lookups = far_counts_.lookups;
-  stats.far_rows = far_counts_.rows;
+  stats.far = far_counts_;
+  stats.last_far = last_far_;
   return stats;
 }
 

@@ -156,7 +156,7 @@ class GpuStore final : public StoreOnGpu {
   mutable GpuEvent counted_there_;
   mutable bool to_count_ = false;  // they are not in distinct_rows_ yet
   mutable int64_t distinct_rows_ = 0;
-  mutable FarCounts far_counts_;
+  mutable FarCounts far_counts_, last_far_;  // the latter of the last update
   std::atomic<int64_t> lookups_{0};
 };
 

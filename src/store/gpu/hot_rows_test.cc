@@ -121,7 +121,7 @@ void expect_bits_and_counts(const testing::Scenario& scenario, EmbeddingStore& s
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(trace.difference(*expected), "");
   const StoreStats stats = store.stats();
-  EXPECT_EQ((Counts{stats.far_lookups, stats.far_rows}), counts_of(scenario));
+  EXPECT_EQ((Counts{stats.far.lookups, stats.far.rows}), counts_of(scenario));
 }
 
 TEST(HotRows, HaveTheBitsOfThePlainStoreAndFarOnesAreCounted) {
@@ -249,8 +249,8 @@ TEST(HotRows, OfTablesAtSeveralRanksHaveTheSameBitsAndCounts) {
           testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace));
       const StoreStats stats = store->stats();
       const std::lock_guard lock(mutex);
-      counts.lookups += stats.far_lookups;
-      counts.rows += stats.far_rows;
+      counts.lookups += stats.far.lookups;
+      counts.rows += stats.far.rows;
       return {};
     });
     EXPECT_TRUE(status.ok()) << status.message();

@@ -29,7 +29,9 @@ struct RowsAt {
 };
 
 /// [tables] As the hot set says, which is one of the model's: hot rows in the GPU's memory, others
-/// in the host's. Tables of one kind of rows alone are in one memory.
+/// in the host's. Tables of one kind of rows alone are in one memory. Of tables that are not held,
+/// all in the host's.
+std::vector<RowsAt> rows_by_hot_set(const HotSet& set, std::span<const int> held);
 std::vector<RowsAt> rows_by_hot_set(const HotSet& set);
 
 }  // namespace recmill::store

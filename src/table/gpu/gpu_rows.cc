@@ -163,24 +163,29 @@ Status GpuRows::upload_near(const EmbeddingTable& table, PinnedBuffer& staging, 
   return to_gpu(std::as_bytes(near).first(numbers_->size()), *numbers_, staging, stream);
 }
 
+Status GpuRows::download_near(EmbeddingTable& table, PinnedBuffer& staging,
+                              GpuStream& stream) const {
+  const auto near = near_->near_rows();
+  RECMILL_RETURN_IF_ERROR(
+      near_to_host(near, *near_records_, record_column(table), staging, stream));
+  if (near_row_state_->size() == 0) return {};
+  return near_to_host(near, *near_row_state_, state_column(table), staging, stream);
+}
+
 Status GpuRows::upload(const EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) {
-  if (near_ != nullptr) return upload_near(table, staging, stream);
-  if (is_where(table)) return {};
-  RECMILL_RETURN_IF_ERROR(to_gpu(records_of(table), *records_, staging, stream));
-  return to_gpu(row_state_of(table), *row_state_, staging, stream);
+  if (!is_where(table)) {
+    RECMILL_RETURN_IF_ERROR(to_gpu(records_of(table), *records_, staging, stream));
+    RECMILL_RETURN_IF_ERROR(to_gpu(row_state_of(table), *row_state_, staging, stream));
+  }
+  return near_ == nullptr ? Status() : upload_near(table, staging, stream);
 }
 
 Status GpuRows::download(EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) const {
-  if (near_ != nullptr) {
-    const auto near = near_->near_rows();
-    RECMILL_RETURN_IF_ERROR(
-        near_to_host(near, *near_records_, record_column(table), staging, stream));
-    if (near_row_state_->size() == 0) return {};
-    return near_to_host(near, *near_row_state_, state_column(table), staging, stream);
+  if (!is_where(table)) {
+    RECMILL_RETURN_IF_ERROR(to_host(*records_, records_of(table), staging, stream));
+    RECMILL_RETURN_IF_ERROR(to_host(*row_state_, row_state_of(table), staging, stream));
   }
-  if (is_where(table)) return {};
-  RECMILL_RETURN_IF_ERROR(to_host(*records_, records_of(table), staging, stream));
-  return to_host(*row_state_, row_state_of(table), staging, stream);
+  return near_ == nullptr ? Status() : download_near(table, staging, stream);
 }
 
 }  // namespace recmill::table

@@ -54,6 +54,7 @@ class GpuRows {
 
  private:
   Status upload_near(const EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream);
+  Status download_near(EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) const;
 
   std::shared_ptr<GpuBuffer> records_, row_state_;  // of all rows
   std::shared_ptr<const kernels::NearRows> near_;

@@ -58,26 +58,12 @@ gpu::UpdateTable put_arguments(const GpuUpdateCase& of, const GpuRows& rows,
   return table;
 }
 
-/// All rows of a table in its own memory, from or to others'.
-enum class Way { from_table, to_table };
-void copy(const EmbeddingTable& table, u8* records, float* row_state, Way way) {
-  const kernels::RowStorage& rows = table.rows();
-  const auto copy_some = [&](void* own, void* other, int64_t bytes) {
-    std::memcpy(way == Way::from_table ? other : own, way == Way::from_table ? own : other,
-                static_cast<size_t>(bytes));
-  };
-  copy_some(rows.data, records, rows.count * rows.stride);
-  copy_some(rows.row_state, row_state, rows.count * int64_t{sizeof(float)});
-}
-
 /// Those of a case, where the GPU has them.
 GpuRows rows_of(const GpuUpdateCase& of, Gpu& on) {
   if (of.spec.name != kTwoMemories) return *GpuRows::allocate(of.on_gpu, on);
   const std::vector<int64_t> near{0, 1, 2, 11, 30, kRows - 1};
-  auto rows = *GpuRows::allocate(of.on_gpu, on, GpuMemory::host,
-                                 std::make_shared<const kernels::NearRows>(kRows, near));
-  copy(of.on_gpu, rows.far_records(), rows.far_row_state(), Way::from_table);
-  return rows;
+  return *GpuRows::allocate(of.on_gpu, on, GpuMemory::host,
+                            std::make_shared<const kernels::NearRows>(kRows, near));
 }
 
 /// Two launches of a kernel, for rows of the tables that are its own.
@@ -164,12 +150,8 @@ Status update_on_gpu(std::vector<GpuUpdateCase>& cases, std::span<const GpuUpdat
   const auto* const there = arrays.put(tables);
   for (size_t s = 0; s < sources.size(); ++s)
     RECMILL_RETURN_IF_ERROR(launch(on, kernels[s], there, blocks[s], arrays, stream));
-  RECMILL_RETURN_IF_ERROR(stream.synchronize());
-  for (size_t c = 0; c < cases.size(); ++c) {
-    if (rows[c].near() != nullptr)
-      copy(cases[c].on_gpu, rows[c].far_records(), rows[c].far_row_state(), Way::to_table);
+  for (size_t c = 0; c < cases.size(); ++c)
     RECMILL_RETURN_IF_ERROR(rows[c].download(cases[c].on_gpu, staging, stream));
-  }
   return {};
 }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs whose hot rows are in the memory of an emulated GPU, and the others in the host's: on 1,000
+// inputs whose counts are known (hotset_verbs_test.cc).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "cli/testing/program.h"
+#include "kernels/codegen/testing/kernel_folder.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr const char* kConfig = R"(name = 'hot'
+device = 'emulated'
+[data]
+format = 'csv'
+train = ['t.csv']
+eval = ['e.csv']
+columns = [{ name = 'label', role = 'label' },
+           { name = 'a', role = 'id', id_text = 'integer' },
+           { name = 'b', role = 'id', id_text = 'integer' },
+           { name = 'c', role = 'id', id_text = 'integer' }]
+[embedding]
+mapping = 'direct'
+dim = 16
+optimizer = { kind = 'sgd' }
+[[tables]]
+name = 'a'
+rows = 20000
+[[tables]]
+name = 'b'
+rows = 20000
+[[tables]]
+name = 'c'
+rows = 7
+[model]
+kind = 'mlp'
+top = [4, 1]
+[train]
+batch_size = 100
+slices = 4
+evaluate_every = 4
+log_every = 1
+[gpu]
+rows = 'hot'
+[hotset]
+bytes = 3648
+)";
+
+class HotRowsOnGpu : public Program {
+ protected:
+  void SetUp() override {
+    write_inputs("t.csv", 1000);
+    write_inputs("e.csv", 50);
+    write("hot.toml", kConfig);
+  }
+  void write_inputs(const std::string& name, int64_t count) {
+    std::string rows = "label,a,b,c\n";
+    for (int64_t i = 0; i < count; ++i) {
+      std::ostringstream row;
+      row << i % 2 << ',' << i % (1 + i % 50) << ',' << (7 * i + 3) % (1 + 3 * i % 80) << ','
+          << i % 7 << '\n';
+      rows += row.str();
+    }
+    write(name, rows);
+  }
+  /// `verb` of the configuration, with these keys.
+  Outcome run_with(const std::string& verb, std::vector<std::string> sets,
+                   const std::vector<std::string>& more = {}) {
+    sets.push_back("kernels.cache=" + kernels::codegen::kernel_folder());
+    std::vector<std::string> words{verb, "hot.toml"};
+    words.insert(words.end(), more.begin(), more.end());
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return run(words);
+  }
+  Json summary_of(const std::vector<std::string>& sets) {
+    const Outcome outcome = run_with("train", sets, {"--json", "--overwrite"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    said_ = outcome.err;
+    return Json::parse(outcome.out, nullptr, false);
+  }
+  /// The lines of training, of the last run of this name.
+  std::vector<Json> lines_of(const std::string& name) {
+    std::vector<Json> lines;
+    std::istringstream text(*read_text(posix_files(), path("runs/" + name + "/metrics.jsonl")));
+    for (std::string line; std::getline(text, line);)
+      if (const Json json = Json::parse(line); json["kind"] == "train") lines.push_back(json);
+    return lines;
+  }
+
+  std::string said_;
+};
+
+TEST_F(HotRowsOnGpu, TrainToTheBitsOfRowsInOneMemoryAndCountWhatIsFar) {
+  const Json hot = summary_of({});
+  EXPECT_EQ(hot["far_lookups"], 349) << "as recmill plan hotset says";
+  EXPECT_THAT(said_, ::testing::HasSubstr("gpu.rows = \"hot\": 57 hot rows (0.0 MiB) are in the "
+                                          "GPU's memory, the 39950 others of 3 tables (2.4 MiB) in "
+                                          "the host's\n"));
+  int64_t lookups = 0, rows = 0;
+  for (const Json& line : lines_of("hot")) {
+    lookups += line["far_lookups"].get<int64_t>();
+    rows += line["far_rows"].get<int64_t>();
+  }
+  EXPECT_EQ(lookups, 349);
+  EXPECT_EQ(rows, hot["far_rows"]);
+  EXPECT_GT(rows, 0);
+  const Json device = summary_of({"name=device", "gpu.rows=device"});
+  EXPECT_FALSE(device.contains("far_lookups"));
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("hot"), newest_checkpoint("device")});
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+  EXPECT_EQ(summary_of({"name=host", "gpu.rows=host"})["far_lookups"], 3000);
+}
+
+TEST_F(HotRowsOnGpu, AreEachRanksOwnOfItsTables) {
+  const Json two = summary_of({"name=two", "train.ranks=2"});
+  EXPECT_THAT(said_, ::testing::HasSubstr("rank 1: gpu.rows = \"hot\": "));
+  const Json one = summary_of({});
+  // One cutoff for all: where each rank has the bytes, more rows are hot.
+  EXPECT_LE(two["far_lookups"], one["far_lookups"]);
+  EXPECT_EQ(lines_of("two").size(), 10u);
+  EXPECT_EQ(lines_of("two").back().contains("far_rows"), true);
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("hot"), newest_checkpoint("two")});
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+}
+
+TEST_F(HotRowsOnGpu, AreBitwiseThePlainRunsWhateverIsHot) {
+  for (const std::vector<std::string>& sets : std::vector<std::vector<std::string>>{
+           {"embedding.optimizer.kind=adam", "embedding.precision=bfloat16", "hotset.bytes=8000"},
+           {"embedding.optimizer.kind=rowwise_adagrad", "hotset.pick=top", "gpu.preprocess=true"},
+           {"hotset.threshold=0.02", "hotset.bytes=0"}}) {
+    const Outcome outcome = run_with("verify", sets, {"--iterations", "6"});
+    EXPECT_EQ(outcome.status, 0) << sets[0] << outcome.err;
+    EXPECT_NE(outcome.err.find("bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(HotRowsOnGpu, AreInTheLedgerOfADryRun) {
+  const auto ledger = [&](const std::vector<std::string>& sets) {
+    const Outcome outcome = run_with("train", sets, {"--dry-run", "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out, nullptr, false);
+  };
+  EXPECT_EQ(ledger({})["gpu 0: hot rows"], 3648);
+  const Json adam = ledger({"embedding.optimizer.kind=adam", "hotset.bytes=11000"});
+  EXPECT_LE(adam["gpu 0: hot rows"], 11000);
+  EXPECT_GT(adam["gpu 0: hot rows"], 10000);
+}
+
+TEST_F(HotRowsOnGpu, AreRefusedInOneLineWhereTheyCannotBe) {
+  const auto refusal = [&](const std::vector<std::string>& sets) {
+    const Outcome outcome = run_with("train", sets, {"--overwrite"});
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal({"hotset.bytes=447"}), ::testing::HasSubstr("448"));
+  EXPECT_THAT(refusal({"embedding.store=cached"}),
+              ::testing::HasSubstr("gpu.rows: \"hot\" is not supported with embedding.store = "
+                                   "\"cached\""));
+  EXPECT_THAT(refusal({"gpu.memory_gib=0.00001"}), ::testing::HasSubstr("gpu.rows = \"hot\": "));
+}
+
+TEST_F(HotRowsOnGpu, ScoringNeedsNoCounts) {
+  summary_of({});
+  const Outcome scored = run_with("eval", {}, {"--json"});
+  EXPECT_EQ(scored.status, 0) << scored.err;
+}
+
+}  // namespace
+}  // namespace recmill::cli
