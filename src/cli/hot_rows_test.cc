@@ -71,9 +71,11 @@ class HotRowsOnGpu : public Program {
   }
   /// `verb` of the configuration, with these keys.
   Outcome run_with(const std::string& verb, std::vector<std::string> sets,
-                   const std::vector<std::string>& more = {}) {
+                   const std::vector<std::string>& more = {}, const std::string& what = "") {
     sets.push_back("kernels.cache=" + kernels::codegen::kernel_folder());
-    std::vector<std::string> words{verb, "hot.toml"};
+    std::vector<std::string> words{verb};
+    if (!what.empty()) words.push_back(what);
+    words.push_back("hot.toml");
     words.insert(words.end(), more.begin(), more.end());
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return run(words);
@@ -168,10 +170,33 @@ TEST_F(HotRowsOnGpu, AreRefusedInOneLineWhereTheyCannotBe) {
   EXPECT_THAT(refusal({"gpu.memory_gib=0.00001"}), ::testing::HasSubstr("gpu.rows = \"hot\": "));
 }
 
+TEST_F(HotRowsOnGpu, AreThoseThatThePlanSays) {
+  for (const std::string set : {"hotset.bytes=3648", "hotset.bytes=0"}) {
+    const Outcome planned = run_with(
+        "plan", {set}, {"--out", "set.json", "--overwrite", "--quiet", "--json"}, "hotset");
+    ASSERT_EQ(planned.status, 0) << planned.err;
+    const Json by_counts = summary_of({"name=counts", set});
+    const Json by_plan = summary_of({"name=plan", set, "hotset.plan=set.json"});
+    EXPECT_EQ(by_plan["far_lookups"], by_counts["far_lookups"]) << set;
+  }
+}
+
+TEST_F(HotRowsOnGpu, AreLookedUpByTunedSchedules) {
+  const Outcome tuned = run_with("tune", {}, {"--overwrite"});
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const Outcome outcome = run_with("verify", {"kernels.mode=tuned"}, {"--iterations", "3"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(HotRowsOnGpu, ScoringNeedsNoCounts) {
   summary_of({});
-  const Outcome scored = run_with("eval", {}, {"--json"});
-  EXPECT_EQ(scored.status, 0) << scored.err;
+  const Outcome fitted = run_with("eval", {}, {"--json"});
+  EXPECT_EQ(fitted.status, 0) << fitted.err;
+  ASSERT_EQ(run_with("plan", {}, {"--out", "set.json", "--quiet"}, "hotset").status, 0);
+  const Outcome hot = run_with("eval", {"hotset.plan=set.json"}, {"--json"});
+  EXPECT_EQ(hot.status, 0) << hot.err;
+  EXPECT_EQ(hot.out, fitted.out);
+  EXPECT_THAT(hot.err, ::testing::HasSubstr("57 hot rows")) << hot.err;
 }
 
 }  // namespace

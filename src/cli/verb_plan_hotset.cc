@@ -15,6 +15,7 @@
 #include "config/run_config.h"
 #include "hotset/hot_schedule.h"
 #include "hotset_plan/hot_set_file.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/hotset/count_hot_inputs.h"
 #include "run/hotset/count_moved_rows.h"
 #include "run/memory.h"
@@ -256,8 +257,10 @@ Status plan_hotset(const HotsetArguments& arguments) {
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
-  const auto census = train::count_hot_inputs(*run, train::available_bytes() / run->ranks,
-                                              posix_files(), progress_style(arguments.quiet));
+  const auto free = run->options.hotset.bytes > 0 ? 0 : train::free_for_hot_rows(*run);
+  if (!free.ok()) return config.locate(free.status());
+  const auto census =
+      train::count_hot_inputs(*run, *free, posix_files(), progress_style(arguments.quiet));
   if (!census.ok()) return config.locate(census.status());
   const std::vector<HotLine> lines = lines_of(**census, arguments.cutoffs);
   if (arguments.json) {

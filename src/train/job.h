@@ -18,8 +18,8 @@ struct TrainingRequest {
   ExistingRun existing = ExistingRun::refuse;
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
   /// The summary also has "profile": of each rank StageClock::report(), "name", "row_bytes" of its
-  /// rows with their state, "peak_bytes" that its process held in memory at most, and with a cache
-  /// "moved_rows".
+  /// rows with their state, "peak_bytes" that its process held in memory at most, with a cache
+  /// "moved_rows", and where a GPU may read rows of the host's memory "far_lookups", "far_rows".
   bool profile = false;
   std::string order;  // file of the inputs' numbers as they are trained; empty: none
   /// preprocess.dense is nowhere written: what its default does is told.

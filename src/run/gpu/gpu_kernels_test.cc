@@ -146,15 +146,28 @@ Status make_ranks(const ResolvedRun& run) {
   });
 }
 
+/// Of each table so many rows at most.
+std::shared_ptr<const HotSet> first_rows_hot(const ModelSpec& model, int64_t most) {
+  auto set = std::make_shared<HotSet>();
+  for (const TableSpec& spec : model.tables) {
+    HotTable& table = set->tables.emplace_back();
+    table.table = spec.name;
+    table.rows = spec.rows;
+    for (int64_t row = 0; row < std::min(most, spec.rows); ++row) table.hot_rows.push_back(row);
+  }
+  return set;
+}
+
 TEST(GpuKernels, compiled_beforehand_are_those_that_ranks_load) {
   const TemporaryFolder folder;
   RunOptions options = bags_run(500);
   options.device = DeviceKind::emulated;
   options.kernels.cache = folder.path();
   std::set<std::string> texts;  // of all runs so far
-  const auto check = [&](size_t more) {
-    const auto run = resolve_run(options, posix_files());
+  const auto check = [&](size_t more, int64_t hot = 0) {
+    auto run = resolve_run(options, posix_files());
     ASSERT_TRUE(run.ok()) << run.status().message();
+    if (hot > 0) run->hot_set = first_rows_hot(run->spec, hot);
     const Status made = make_ranks(*run);
     ASSERT_TRUE(made.ok()) << made.message();
     const auto sources = gpu_sources(*run, {});
@@ -177,6 +190,9 @@ TEST(GpuKernels, compiled_beforehand_are_those_that_ranks_load) {
   check(2);
   options.train.ranks = 2;
   check(3);  // lookups and updates of the rank with one kind of tables, rows between ranks
+  options.gpu.rows = GpuRowsIn::hot;
+  check(0, 1000);  // all of each table
+  check(5, 10);    // lookups and updates of both ranks, near rows
 }
 
 }  // namespace

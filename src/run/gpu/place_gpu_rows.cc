@@ -14,7 +14,9 @@
 namespace recmill::train {
 namespace {
 
-constexpr double kMiB = 1 << 20;
+double in_mib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
 
 int64_t table_bytes(const TableSpec& spec) {
   return table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1));
@@ -61,8 +63,7 @@ std::string hot_text(const ModelSpec& model, const store::HeldTables& held,
       "{} hot rows ({:.1f} MiB) are in the GPU's memory, the {} others of {} tables ({:.1f} MiB) "
       "in "
       "the host's",
-      hot, static_cast<double>(hot_bytes) / kMiB, all - hot, held.tables.size(),
-      static_cast<double>(all_bytes - hot_bytes) / kMiB);
+      hot, in_mib(hot_bytes), all - hot, held.tables.size(), in_mib(all_bytes - hot_bytes));
 }
 
 }  // namespace
@@ -128,8 +129,8 @@ std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
     names += fmt::format(" and {} more", of_host.size() - kMostNames);
   return fmt::format(
       "rows of {} tables ({:.1f} MiB) are in the GPU's memory, of {} ({:.1f} MiB) in the host's{}",
-      held.tables.size() - of_host.size(), static_cast<double>(bytes[0]) / kMiB, of_host.size(),
-      static_cast<double>(bytes[1]) / kMiB, names);
+      held.tables.size() - of_host.size(), in_mib(bytes[0]), of_host.size(), in_mib(bytes[1]),
+      names);
 }
 
 }  // namespace recmill::train

@@ -8,6 +8,7 @@
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
 #include "run/hotset/run_hot_set.h"
+#include "run/memory.h"
 
 namespace recmill::train {
 namespace {
@@ -32,6 +33,11 @@ Result<int64_t> bytes_of_gpus(const ResolvedRun& run) {
 
 }  // namespace
 
+Result<int64_t> free_for_hot_rows(const ResolvedRun& run) {
+  if (stores_by_hot_set(run.options)) return bytes_of_gpus(run);
+  return available_bytes() / run.ranks;
+}
+
 bool stores_by_hot_set(const RunOptions& options) {
   return options.device != DeviceKind::cpu && options.gpu.rows == GpuRowsIn::hot &&
          options.embedding.store == StoreKind::local;
@@ -43,7 +49,7 @@ Status choose_hot_rows(ResolvedRun& run, const JobIdentity& identity, World& wor
   if (!stores_by_hot_set(run.options)) return {};
   int64_t free = 0;
   if (run.options.hotset.bytes == 0 && run.options.hotset.plan.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(free, bytes_of_gpus(run));
+    RECMILL_ASSIGN_OR_RETURN(free, free_for_hot_rows(run));
   }
   RECMILL_ASSIGN_OR_RETURN(run.hot_set, find_hot_set(run, free, identity, world, files, style));
   return {};

@@ -207,6 +207,43 @@ TEST(HotRows, TakeWhatIsSaidBeforehand) {
   EXPECT_EQ(of_tables, taken) << "before its first batch";
 }
 
+/// The GPU's memory that a store has taken with one batch whose rows were made there.
+int64_t taken_with_made_rows(const ModelSpec& model, const SparseBatch& sparse,
+                             std::span<const RowsAt> rows) {
+  ThreadPool pool(2);
+  auto store = *GpuStore::create(model, 1, gpu_for(1),
+                                 {.slices = 16, .compile = &compile_for_tests}, pool, rows);
+  Gpu& gpu = store->gpu();
+  testing::RowsOnGpu of(std::move(store));
+  Batch batch;
+  batch.purpose = Purpose::evaluate;
+  batch.cut = {sparse.samples, 1};
+  batch.sparse = &sparse;
+  const auto prepared = of.prepare(batch);
+  EXPECT_TRUE(prepared.ok()) << prepared.status().message();
+  return gpu.properties().memory - gpu.driver().free_bytes();
+}
+
+TEST(HotRows, OfBatchesThatAreMadeOnTheGpuTakeWhatIsSaidBeforehand) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "the emulator counts bytes, a GPU whole pieces";
+  const ModelSpec model = testing::scenario_model();
+  const SparseBatch sparse = testing::random_batch(model, 5, 7, 100);
+  const auto hot = rows_by_hot_set(odd_hot_set(model));
+  const std::vector<RowsAt> host(model.tables.size(), GpuMemory::host);
+  const std::vector<char> made_there(model.features.size(), 1);
+  GpuBatches batches;
+  batches.largest.samples = sparse.samples;
+  for (const SparseFeature& feature : sparse.features)
+    batches.largest.lookups.push_back(std::ssize(feature.rows));
+  batches.trained.lookups.resize(model.features.size());
+  batches.made_there = made_there;
+  const auto said = [&](std::span<const RowsAt> rows) {
+    return gpu_store_need(model, batches, rows).device.total(0);
+  };
+  EXPECT_EQ(said(hot) - said(host),
+            taken_with_made_rows(model, sparse, hot) - taken_with_made_rows(model, sparse, host));
+}
+
 // ---- several ranks
 
 TEST(HotRows, OfTablesAtSeveralRanksHaveTheSameBitsAndCounts) {
