@@ -14,24 +14,26 @@ constexpr int kMostCountedTables = 120;
 
 /// So many rows of a table, of which some are near: a cache line.
 struct alignas(64) NearLine {
-  static constexpr i64 kRows = 448;
-  i64 before;   // near rows before this line's
-  u64 bits[7];  // of each row: whether it is near
+  static constexpr i64 kWords = 6;
+  static constexpr i64 kRows = 64 * kWords;
+  static constexpr int kCountBits = 9;
+  i64 before;        // near rows before this line's
+  u64 before_words;  // the same of this line before each word, kCountBits each
+  u64 bits[kWords];  // of each row: whether it is near
 };
 
 /// The slot of a row of a table that has `near` near rows. Count gives the ones of 32 bits.
 template <class Count>
 constexpr i64 slot_of_row(const NearLine& line, i64 near, i64 row, const Count& count) {
-  const i64 at = row % NearLine::kRows;
-  const i64 word = at / 64;
+  const u32 at = static_cast<u32>(row % NearLine::kRows);
+  const u32 word = at / 64;
   const u64 bit = u64{1} << (at % 64);
   if ((line.bits[word] & bit) == 0) return near + row;
-  i64 slot = line.before;
-  for (i64 w = 0; w <= word; ++w) {
-    const u64 bits = w < word ? line.bits[w] : line.bits[w] & (bit - 1);
-    slot += count(static_cast<u32>(bits)) + count(static_cast<u32>(bits >> 32));
-  }
-  return slot;
+  const u64 before = line.bits[word] & (bit - 1);
+  const u64 in_line =
+      line.before_words >> (word * NearLine::kCountBits) & ((u64{1} << NearLine::kCountBits) - 1);
+  return line.before + static_cast<i64>(in_line) + count(static_cast<u32>(before)) +
+         count(static_cast<u32>(before >> 32));
 }
 
 /// Lookups of one feature.

@@ -26,7 +26,11 @@ NearRows::NearRows(int64_t rows, std::vector<int64_t> near)
   int64_t before = 0;
   for (gpu::NearLine& line : lines_) {
     line.before = before;
-    for (const uint64_t bits : line.bits) before += std::popcount(bits);
+    for (int64_t word = 0; word < gpu::NearLine::kWords; ++word) {
+      line.before_words |= static_cast<uint64_t>(before - line.before)
+                           << (word * gpu::NearLine::kCountBits);
+      before += std::popcount(line.bits[word]);
+    }
   }
 }
 
