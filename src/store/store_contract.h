@@ -48,6 +48,12 @@ class StoreContract : public ::testing::Test {
     return Fixture::kManyRanks ? std::vector{1, 2, 3, 4, 8} : std::vector{1};
   }
 
+  /// Those that a fixture says, where another one of its store has all.
+  static std::vector<int> thread_counts() {
+    if constexpr (requires { Fixture::kThreads; }) return {Fixture::kThreads};
+    return {1, 2, 3};
+  }
+
   /// With the fixture's plans of a cache, if it has any.
   static testing::Scenario with_plans(testing::Scenario scenario) {
     if constexpr (requires { &Fixture::look_ahead; }) scenario.look_ahead = &Fixture::look_ahead;
@@ -93,7 +99,7 @@ TYPED_TEST_P(StoreContract, gives_the_same_bits_at_every_number_of_slices_and_th
   for (int slices : {1, 2, 16}) {
     scenario.slices = slices;
     const auto expected = plain_trace(scenario);
-    for (int threads : {1, 2, 3}) {
+    for (int threads : this->thread_counts()) {
       const int ranks = TypeParam::kManyRanks && threads == 3 ? std::min(slices, 5) : 1;
       ThreadPool pool(threads);
       this->expect_trace(scenario, *expected, ranks, pool);

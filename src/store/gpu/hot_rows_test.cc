@@ -53,6 +53,7 @@ Result<std::unique_ptr<GpuStore>> make_hot_store(const ModelSpec& model, uint64_
 
 struct HotFixture {
   static constexpr bool kManyRanks = false;
+  static constexpr int kThreads = 2;  // GpuFixture has all
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator&, ThreadPool& pool) {
     RECMILL_ASSIGN_OR_RETURN(auto store, make_hot_store(model, seed, pool));
