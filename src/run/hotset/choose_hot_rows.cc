@@ -7,6 +7,7 @@
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
+#include "run/hotset/hot_folder.h"
 #include "run/hotset/run_hot_set.h"
 #include "run/memory.h"
 
@@ -47,6 +48,10 @@ Status choose_hot_rows(ResolvedRun& run, const JobIdentity& identity, World& wor
                        Progress::Style style) {
   run.hot_set = nullptr;
   if (!stores_by_hot_set(run.options)) return {};
+  if (run.hot_folder != nullptr) {  // its inputs are hot by its rows
+    run.hot_set = std::shared_ptr<const HotSet>(run.hot_folder, &run.hot_folder->set);
+    return {};
+  }
   int64_t free = 0;
   if (run.options.hotset.bytes == 0 && run.options.hotset.plan.empty()) {
     RECMILL_ASSIGN_OR_RETURN(free, free_for_hot_rows(run));
