@@ -92,8 +92,8 @@ constexpr Carried kCarried[] = {{"table_wise", "0", "false"},    {"row_wise", "0
                                 {"data_parallel", "0", "false"}, {"memory_greedy", "0", "false"},
                                 {"access_greedy", "0", "false"}, {"torchrec_like", "0", "false"},
                                 {"oper", "0", "false"},          {"oper", "0.05", "false"},
-                                {"oper", "0.5", "true"},         {"milp", "0", "false"},
-                                {"milp", "0.5", "true"}};
+                                {"oper", "0.5", "true"},         {"hot_cold", "0", "false"},
+                                {"milp", "0", "false"},          {"milp", "0.5", "true"}};
 
 /// Whether each distinct row is fetched once, and whether ranks of one host read rows where they
 /// are: of threads, and of processes.

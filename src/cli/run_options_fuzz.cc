@@ -28,6 +28,7 @@
 #include "config/run_config.h"
 #include "config/testing/option_keys.h"
 #include "run/gpu/gpu_memory.h"
+#include "run/hotset/choose_hot_rows.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "train/job.h"
@@ -202,6 +203,9 @@ std::vector<std::string> changes_of(Changes& draw, const std::vector<config::Opt
 /// What `recmill train --dry-run` works out.
 Status plan(const train::RunOptions& options, int64_t& bytes) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
+  ThreadsWorld world;
+  RECMILL_RETURN_IF_ERROR(
+      train::choose_hot_rows(run, {}, world, posix_files(), train::Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
   MemoryLedger ledger = train::memory_ledger(run);
   if (options.device == DeviceKind::emulated) {

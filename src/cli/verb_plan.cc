@@ -12,9 +12,11 @@
 #include "cli/measure_cluster.h"
 #include "cli/pages/placement_page.h"
 #include "cli/verb.h"
+#include "comm/threads.h"
 #include "config/run_config.h"
 #include "placement_plan/plan_file.h"
 #include "program/open_world.h"
+#include "run/hotset/run_hot_set.h"
 #include "run/memory.h"
 #include "run/placement/placement_problem.h"
 #include "run/resolved_run.h"
@@ -42,8 +44,8 @@ Result<PlannerKind> planner_named(const std::string& name) {
   return Status::BadRequest("--planner " + name + ": there are " + names);
 }
 
-/// The MILP is for few devices and partitions, and slow: only by name, here or as the run's
-/// planner.
+/// Only by name, here or as the run's planner: the MILP, which is for few devices and partitions,
+/// and slow; hot_cold, for which all lookups are counted.
 Result<std::vector<PlannerKind>> planners_of(const PlanArguments& arguments, PlannerKind of_run) {
   std::vector<PlannerKind> kinds;
   for (const std::string& name : arguments.planners) {
@@ -52,7 +54,8 @@ Result<std::vector<PlannerKind>> planners_of(const PlanArguments& arguments, Pla
   }
   if (!kinds.empty()) return kinds;
   for (const auto& [kind, name] : EnumNames<PlannerKind>::names)
-    if (kind != PlannerKind::milp || of_run == PlannerKind::milp) kinds.push_back(kind);
+    if ((kind != PlannerKind::milp && kind != PlannerKind::hot_cold) || of_run == kind)
+      kinds.push_back(kind);
   return kinds;
 }
 
@@ -147,8 +150,15 @@ Status plan(const PlanArguments& arguments) {
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   const train::PlacementOptions& options = config.options.placement;
   RECMILL_ASSIGN_OR_RETURN(const auto kinds, planners_of(arguments, options.planner));
-  const auto run = train::resolve_run(config.options, posix_files());
+  auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
+  if (std::ranges::count(kinds, PlannerKind::hot_cold) > 0) {
+    ThreadsWorld world;
+    auto set = train::find_hot_set(*run, memory_of_device(*run), {}, world, posix_files(),
+                                   train::Progress::Style::silent);
+    if (!set.ok()) return config.locate(set.status());
+    run->hot_set = *std::move(set);
+  }
   auto counts = train::placement_counts(*run, posix_files());
   if (!counts.ok()) return config.locate(counts.status());
   const auto problem =
@@ -238,7 +248,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_config_arguments(*placement, arguments->config);
   placement->add_option(
       "--planner", arguments->planners,
-      "planners to compare; default: all, but milp, which is for few partitions, only "
+      "planners to compare; default: all, but milp, which is for few partitions, and hot_cold only "
       "where it is placement.planner");
   placement->add_option("--judge", arguments->judge,
                         "also compute the cost of the plan in this file");

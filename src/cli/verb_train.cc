@@ -112,10 +112,10 @@ Json with_equal_tables_together(const Json& ledger, const std::vector<TableSpec>
 Status print_ledger(const train::RunOptions& options, bool json) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
   RECMILL_RETURN_IF_ERROR(train::check_judging(run));
-  RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
   ThreadsWorld world;
   RECMILL_RETURN_IF_ERROR(
       train::choose_hot_rows(run, {}, world, posix_files(), train::Progress::Style::silent));
+  RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
   const MemoryLedger ledger = train::memory_ledger(run);
   Json result;
   int64_t total = 0;

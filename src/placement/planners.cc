@@ -17,6 +17,7 @@ bool goes_by_counts(PlannerKind kind) {
     case PlannerKind::access_greedy:
     case PlannerKind::torchrec_like:
     case PlannerKind::oper:
+    case PlannerKind::hot_cold:
     case PlannerKind::milp:
       break;
   }
@@ -46,6 +47,8 @@ Result<Proposal> plan_rows(const Problem& problem, PlannerKind kind,
       return plan_torchrec_like(problem);
     case PlannerKind::oper:
       return plan_oper(problem, options);
+    case PlannerKind::hot_cold:
+      return plan_hot_cold(problem, options);
     case PlannerKind::milp:
       return plan_milp(problem, options);
   }

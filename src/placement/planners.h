@@ -24,6 +24,7 @@ enum class PlannerKind {
   access_greedy,
   torchrec_like,
   oper,
+  hot_cold,
   milp
 };
 
@@ -66,6 +67,8 @@ Result<Proposal> plan_memory_greedy(const Problem& problem);
 Result<Proposal> plan_access_greedy(const Problem& problem, const PlannerOptions& options);
 Result<Proposal> plan_torchrec_like(const Problem& problem);
 Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options);
+/// Copies of the problem's hot set everywhere, the others as OPER places them.
+Result<Proposal> plan_hot_cold(const Problem& problem, const PlannerOptions& options);
 Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options);
 
 }  // namespace recmill::placement
@@ -84,6 +87,7 @@ struct EnumNames<placement::PlannerKind> {
       std::pair{Kind::access_greedy, std::string_view{"access_greedy"}},
       std::pair{Kind::torchrec_like, std::string_view{"torchrec_like"}},
       std::pair{Kind::oper, std::string_view{"oper"}},
+      std::pair{Kind::hot_cold, std::string_view{"hot_cold"}},
       std::pair{Kind::milp, std::string_view{"milp"}}};
 };
 }  // namespace recmill

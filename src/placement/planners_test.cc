@@ -68,6 +68,28 @@ TEST(Planners, every_planner_places_tables_of_few_rows_on_any_devices) {
   }
 }
 
+TEST(Planners, hot_cold_has_hot_rows_everywhere_and_the_others_once) {
+  for (const int devices : {1, 3, 8}) {
+    Problem problem = zipf_problem(kRows, 32, 1.05, devices, 100'000, 7);
+    const auto proposal = plan_placement(problem, PlannerKind::hot_cold, {});
+    ASSERT_TRUE(proposal.ok()) << proposal.status().message();
+    ASSERT_TRUE(check_plan(proposal->plan, specs_of(problem), devices).ok());
+    const HotRows hot(*problem.hot_set);
+    int64_t copied = 0;
+    for (size_t t = 0; t < proposal->plan.tables.size(); ++t) {
+      PathCursor cursor(proposal->plan.tables[t]);
+      for (int64_t row = 0; row < problem.tables[t].spec.rows; ++row) {
+        const int copies = proposal->plan.paths[static_cast<size_t>(cursor.at(row))].copies();
+        EXPECT_EQ(copies, hot.is_hot(t, row) ? devices : 1) << t << " " << row;
+        copied += hot.is_hot(t, row);
+      }
+    }
+    EXPECT_EQ(copied, problem.hot_set->hot());
+    problem.hot_set = nullptr;
+    EXPECT_FALSE(plan_placement(problem, PlannerKind::hot_cold, {}).ok());
+  }
+}
+
 TEST(Planners, the_milp_refuses_copies_of_more_than_few_partitions) {
   Problem problem = zipf_problem(kRows, 32, 1.05, 16, 100'000, 7);
   problem.training = false;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
+#include "hotset_plan/hot_set.h"
 #include "schema/access_counts.h"
 #include "schema/cluster_spec.h"
 #include "schema/copy_reduce.h"
@@ -21,7 +23,8 @@ struct PlacedTable {
 
 struct Problem {
   std::vector<PlacedTable> tables;
-  AccessCounts counts;  // of the same tables
+  AccessCounts counts;                              // of the same tables
+  std::shared_ptr<const HotSet> hot_set = nullptr;  // of the planner hot_cold, of the same tables
   ClusterSpec cluster;  // with links; memory_bytes: what rows may take of a device
   int64_t samples = 1;  // of a batch, on each device
   bool training = true;

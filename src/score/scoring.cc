@@ -259,9 +259,9 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   DataOptions scored = run.options.data;
   if (!request.rows.empty()) run.options.data = options.data;
   run.options.data.scored = {};
-  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(
       choose_hot_rows(run, setting.identity, setting.world, setting.files, setting.progress));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   run.options.data = std::move(scored);
   return run;
 }

@@ -439,10 +439,10 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
   RECMILL_RETURN_IF_ERROR(check_judging(run));
   RECMILL_RETURN_IF_ERROR(open_hot_folder(run, setting.files));
-  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
-  RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   RECMILL_RETURN_IF_ERROR(
       choose_hot_rows(run, setting.identity, world, setting.files, setting.progress));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
+  RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));

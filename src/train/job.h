@@ -21,7 +21,7 @@ struct TrainingRequest {
   /// rows with their state, "peak_bytes" that its process held in memory at most, with a cache
   /// "moved_rows", and where a GPU may read rows of the host's memory "far_lookups", "far_rows".
   bool profile = false;
-  std::string order;  // file of the inputs' numbers as they are trained; empty: none
+  std::string order = {};  // file of the inputs' numbers as they are trained; empty: none
   /// preprocess.dense is nowhere written: what its default does is told.
   bool default_dense_ops = false;
   /// Called by rank 0 when the folder is this run's; may be empty.

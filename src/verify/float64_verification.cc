@@ -12,6 +12,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/hotset/choose_hot_rows.h"
+#include "run/hotset/hot_folder.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "run/rank.h"
@@ -116,12 +117,14 @@ double Float64Distance::ratio() const {
 Result<Float64Comparison> float64_distances(const RunOptions& options, const RunOptions& configured,
                                             Files& files) {
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(configured, files));
-  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
+  RECMILL_RETURN_IF_ERROR(open_hot_folder(run, files));
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun plain, resolve_run(options, files));
+  plain.hot_folder = run.hot_folder;
   plain.ranks = 1;
   plain.threads = 1;
   ThreadsWorld world;
   RECMILL_RETURN_IF_ERROR(choose_hot_rows(run, {}, world, files, Progress::Style::silent));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   RECMILL_RETURN_IF_ERROR(fit_columns(run, Way::engine, {}, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(
       fit_columns(plain, Way::plain, {}, world, files, Progress::Style::silent));
@@ -145,6 +148,11 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
 Result<Json> verify_against_float64(const RunOptions& options, int64_t iterations, Files& files,
                                     const std::function<void(const std::string&)>& say) {
   RECMILL_RETURN_IF_ERROR(check_gpu(options));
+  const HotsetOptions& hotset = options.hotset;
+  if (hotset.order == BatchOrder::hot_cold && hotset.rate == 0 && hotset.replay.empty())
+    return Status::BadRequest(
+        "hotset.replay: losses of the float64 run would make other schedules; name the "
+        "schedule.jsonl of a run, or fix hotset.rate");
   if (layers_are_on_gpu(options) && options.device == DeviceKind::cuda)
     RECMILL_RETURN_IF_ERROR(model::open_layers_on_cuda().at("device = \"cuda\""));
   RunOptions limited = options;

@@ -143,8 +143,8 @@ Status compare_rest(const model::Model& model, const Trace& engine, const Trace&
 Result<ResolvedRun> with_ranks(ResolvedRun run, int ranks, const JobIdentity& identity,
                                World& world, Files& files) {
   run.ranks = ranks;
-  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   RECMILL_RETURN_IF_ERROR(choose_hot_rows(run, identity, world, files, Progress::Style::silent));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   return run;
 }
 
@@ -276,6 +276,8 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(limited, world, files));
   if (has_plan_file(options)) run.ranks = numbers[0];
   RECMILL_RETURN_IF_ERROR(open_hot_folder(run, files));
+  RECMILL_RETURN_IF_ERROR(
+      choose_hot_rows(run, request.identity, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   ResolvedRun plainly = run;
   for (const auto& [fitted, way] : {std::pair(&run, Way::engine), {&plainly, Way::plain}})

@@ -30,6 +30,26 @@ TableCounts counts_of(const std::string& table, std::span<const int64_t> counts,
   return result;
 }
 
+namespace {
+
+/// Rows that a hundredth of the samples look up; of every third table all rows.
+HotSet hot_set_of(const AccessCounts& counts) {
+  HotSet set;
+  set.inputs = counts.samples;
+  set.cutoff = std::max<int64_t>(1, counts.samples / 100);
+  for (const TableCounts& of : counts.tables) {
+    HotTable& table = set.tables.emplace_back();
+    table.table = of.table;
+    table.rows = of.rows;
+    table.all_hot = set.tables.size() % 3 == 0;
+    for (size_t i = 0; !table.all_hot && i < of.hot_rows.size(); ++i)
+      if (of.hot_counts[i] >= set.cutoff) table.hot_rows.push_back(of.hot_rows[i]);
+  }
+  return set;
+}
+
+}  // namespace
+
 Problem zipf_problem(std::span<const int64_t> rows, int64_t dim, double exponent, int devices,
                      int64_t samples_counted, uint64_t seed) {
   Problem problem;
@@ -58,6 +78,7 @@ Problem zipf_problem(std::span<const int64_t> rows, int64_t dim, double exponent
     problem.counts.tables.push_back(counts_of(table.spec.name, counts, 2, 16));
     problem.tables.push_back(std::move(table));
   }
+  problem.hot_set = std::make_shared<const HotSet>(hot_set_of(problem.counts));
   problem.cluster = equal_devices(devices, 4 * problem.total_bytes() / devices + 4096, 0.1);
   problem.samples = 4096;
   return problem;

@@ -40,6 +40,10 @@ Result<int64_t> free_for_hot_rows(const ResolvedRun& run) {
 }
 
 bool stores_by_hot_set(const RunOptions& options) {
+  const PlacementOptions& placement = options.placement;
+  if (options.embedding.store == StoreKind::placed && placement.plan.empty() &&
+      placement.planner == placement::PlannerKind::hot_cold)
+    return true;
   return options.device != DeviceKind::cpu && options.gpu.rows == GpuRowsIn::hot &&
          options.embedding.store == StoreKind::local;
 }

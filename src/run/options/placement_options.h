@@ -40,7 +40,9 @@ void describe(Visitor& v, PlacementOptions& o) {
   v("planner", o.planner,
     "the planner, which decides where rows are stored: table_wise, row_wise, column_wise, "
     "table_row_wise, "
-    "data_parallel, memory_greedy, access_greedy, torchrec_like, oper or milp");
+    "data_parallel, memory_greedy, access_greedy, torchrec_like, oper, hot_cold (copies of hot "
+    "rows, "
+    "as [hotset] says, at every rank, the others as oper places them) or milp");
   v("counts", o.counts,
     "file of 'recmill stats --counts' that planners go by; empty: they count by themselves");
   v("count_samples", o.count_samples,

@@ -112,6 +112,7 @@ Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCount
   for (const FeatureSpec& feature : run.spec.features)
     if (!is_pooled(feature.pooling)) problem.tables[feature.table].all_pooled = false;
   problem.counts = std::move(counts);
+  problem.hot_set = run.hot_set;
   const PlacementOptions& options = run.options.placement;
   if (options.device_memory_mib > 0) device_memory = options.device_memory_mib << 20;
   RECMILL_ASSIGN_OR_RETURN(problem.cluster, cluster_of(run, device_memory, files));

@@ -47,6 +47,9 @@ Result<bool> HotColdSource::next(RankBatch& batch) {
   // Whether a schedule is over, and has to be judged, has to be known first.
   while (step_ == Step::unknown) RECMILL_RETURN_IF_ERROR(wait_for_loss());
   if (step_ == Step::judge) {
+    if (!judgement_.has_rows())
+      return Status::BadRequest(
+          "hotset.rate: is 0, and nothing is evaluated here whose loss it could follow");
     RECMILL_RETURN_IF_ERROR(judgement_.read(position_, rules_.judged_rows, samples_, batch));
     batch.judges = true;
     batch.ends_training = batch.ends_training && !evaluation_due_;
