@@ -338,6 +338,33 @@ TEST_F(HotCold, runs_go_on_where_they_stopped) {
   EXPECT_THAT(mixed.err, ::testing::HasSubstr("hotset.order: is mixed, and runs/cut"));
 }
 
+TEST_F(HotCold, batches_move_what_the_plan_counts) {
+  const std::vector<std::string> sets{"hotset.threshold=0.012", "hotset.order=hot_cold",
+                                      "hotset.folder=F", "data.shuffle.kind=none"};
+  const Json of = lines(sets, {"--cutoffs", "12", "--explain"}).back();
+  EXPECT_EQ(of["iterations_without_far_hot_cold"], 7);  // all hot batches
+  const Json& moved = of["moved_rows"];
+  EXPECT_EQ(moved["all_far"], 1570);
+  EXPECT_EQ(moved["hot_near_mixed"], 542);
+  // Of four cold batches, which have all far rows; FAE fetches the others for them too, and three
+  // times makes copies of 57 rows current.
+  EXPECT_LE(moved["hot_near_hot_cold"], 542);
+  EXPECT_GT(moved["fae"], moved["hot_near_hot_cold"].get<int64_t>() + 3 * 57);
+}
+
+TEST_F(HotCold, caches_fetch_what_is_counted_over_the_same_order) {
+  const std::vector<std::string> sets{"hotset.rate=12.5", "embedding.store=cached",
+                                      "lookahead.batches=3", "data.eval=[]", "name=cached"};
+  const Json counted = run_json(words(
+      {"stats", "g.toml", "--lookahead", "--batches", "3", "--prefetch", "3", "--quiet"}, sets));
+  const Json trained = run_json(words({"train", "g.toml", "--profile", "--quiet"}, sets));
+  EXPECT_EQ(counted["batches"], trained["iterations"]);
+  EXPECT_GT(counted["fetched"], 0);
+  EXPECT_EQ(trained["profile"][0]["moved_rows"]["fetched"], counted["fetched"]);
+  EXPECT_THAT(error_of(words({"stats", "g.toml", "--lookahead"})),
+              ::testing::HasSubstr("hotset.replay: rates follow losses"));
+}
+
 TEST_F(HotCold, runs_are_refused_in_one_line) {
   const auto refused = [&](const std::vector<std::string>& sets) {
     return error_of(words({"train", "g.toml", "--quiet"}, sets));

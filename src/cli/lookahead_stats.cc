@@ -12,6 +12,7 @@
 #include "config/run_config.h"
 #include "lookahead/oracle.h"
 #include "lookahead_plan/slot_tables.h"
+#include "run/hotset/hot_folder.h"
 #include "run/lookahead/count_lookahead.h"
 #include "run/resolved_run.h"
 
@@ -81,8 +82,9 @@ Status print_lookahead(const ConfigArguments& arguments, const LookaheadArgument
   RECMILL_ASSIGN_OR_RETURN(config::RunConfig config,
                            config::load_run_config(arguments.path, arguments.sets));
   config.options.train.ranks = of.ranks;
-  const auto run = train::resolve_run(config.options, posix_files());
+  auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
+  RECMILL_RETURN_IF_ERROR(config.locate(train::open_hot_folder(*run, posix_files())));
   train::LookaheadRequest request;
   request.progress = progress_style(quiet);
   for (const int64_t lookahead : of.batches)

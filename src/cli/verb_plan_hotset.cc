@@ -18,6 +18,7 @@
 #include "run/hotset/choose_hot_rows.h"
 #include "run/hotset/count_hot_inputs.h"
 #include "run/hotset/count_moved_rows.h"
+#include "run/hotset/hot_folder.h"
 #include "run/memory.h"
 #include "run/resolved_run.h"
 
@@ -129,7 +130,9 @@ hotset::HotBatches batches_of(const HotCensus& census, int64_t batch_size) {
   return {batches(inputs - hot), batches(hot)};
 }
 
-Json explanation(const HotCensus& census, const train::MovedByEpoch& moved, int64_t batch_size) {
+/// `apart`: of hot and cold batches by themselves; none: there is no folder of them.
+Json explanation(const HotCensus& census, const train::MovedByEpoch& moved,
+                 const std::optional<train::MovedByEpoch>& apart, int64_t batch_size) {
   Json json;
   const auto all_hot = log10_all_hot(census, batch_size);
   json["log10_all_hot"] = all_hot ? Json(*all_hot) : Json();
@@ -149,6 +152,11 @@ Json explanation(const HotCensus& census, const train::MovedByEpoch& moved, int6
   json["iterations"] = moved.iterations;
   json["iterations_without_far"] = moved.without_far;
   json["moved_rows"] = {{"all_far", moved.all_far}, {"hot_near_mixed", moved.hot_near}};
+  if (apart) {
+    json["iterations_without_far_hot_cold"] = apart->without_far;
+    json["moved_rows"]["hot_near_hot_cold"] = apart->hot_near;
+    json["moved_rows"]["fae"] = apart->of_fae;
+  }
   return json;
 }
 
@@ -175,6 +183,17 @@ void print_explanation(const Json& of, int64_t batch_size) {
       "hot rows are near\n",
       of["moved_rows"]["all_far"].get<int64_t>(),
       of["moved_rows"]["hot_near_mixed"].get<int64_t>());
+  if (!of["moved_rows"].contains("fae")) {
+    std::printf(
+        "what hot and cold batches by themselves would move is known with hotset.order = "
+        "\"hot_cold\" and hotset.folder\n");
+    return;
+  }
+  std::printf(
+      "with hot and cold batches by themselves: %ld where hot rows are near, and %ld "
+      "iterations look no far row up; %ld as FAE moves them\n",
+      of["moved_rows"]["hot_near_hot_cold"].get<int64_t>(),
+      of["iterations_without_far_hot_cold"].get<int64_t>(), of["moved_rows"]["fae"].get<int64_t>());
 }
 
 /// The schedules that losses make (equation 7), until an epoch ends after the last of them.
@@ -228,13 +247,32 @@ Status check(const HotsetArguments& arguments) {
   return {};
 }
 
-Status explain(const HotsetArguments& arguments, const train::ResolvedRun& run,
-               const HotCensus& census) {
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto moved,
-      train::count_moved_rows(run, census.set, posix_files(), progress_style(arguments.quiet)));
+/// Those that the losses make in the first epoch, or half of both kinds a schedule.
+hotset::RatePolicy policy_of(const hotset::HotBatches& epoch, std::span<const double> losses) {
+  hotset::RatePolicy policy;
+  policy.fixed = hotset::Percent::of(hotset::kFirstRate);
+  if (losses.empty()) return policy;
+  policy.fixed.reset();
+  auto state = hotset::first_schedule(*hotset::Percent::of(hotset::kFirstRate));
+  for (const hotset::Block& block : hotset::blocks_of_epoch(epoch, losses, state))
+    policy.repeated.emplace(block.schedule, block.rate);
+  return policy;
+}
+
+Status explain(const HotsetArguments& arguments, train::ResolvedRun run, const HotCensus& census) {
   const int64_t batch_size = run.options.train.batch_size;
-  const Json of = explanation(census, moved, batch_size);
+  const auto style = progress_style(arguments.quiet);
+  const bool has_folder = run.options.hotset.order == train::BatchOrder::hot_cold;
+  std::optional<train::MovedByEpoch> apart;
+  if (has_folder) {
+    RECMILL_RETURN_IF_ERROR(open_hot_folder(run, posix_files()));
+    hotset::RatePolicy policy = policy_of(batches_of(census, batch_size), arguments.losses);
+    policy.hot_first = run.hot_folder->rules.policy.hot_first;
+    RECMILL_ASSIGN_OR_RETURN(apart, count_moved_rows_apart(run, policy, posix_files(), style));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto moved,
+                           count_moved_rows(run, census.set, posix_files(), style));
+  const Json of = explanation(census, moved, apart, batch_size);
   if (arguments.json) {
     std::puts(of.dump().c_str());
   } else {

@@ -17,6 +17,7 @@ AccessCounts without_hot_rows(AccessCounts counts, const HotSet& set) {
     TableCounts left = table;
     left.hot_rows.clear();
     left.hot_counts.clear();
+    if (left.tail_rows_by_count.empty()) left.tail_rows_by_count.push_back(0);
     for (size_t i = 0; i < table.hot_rows.size(); ++i) {
       if (hot.is_hot(t, table.hot_rows[i])) {
         left.lookups -= table.hot_counts[i];

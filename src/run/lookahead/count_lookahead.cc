@@ -18,9 +18,12 @@
 #include "lookahead/other_caches.h"
 #include "lookahead/shared_oracle.h"
 #include "lookahead_plan/slot_tables.h"
+#include "preprocess/run/column_statistics.h"
+#include "run/hotset/hot_folder.h"
 #include "run/lookahead/run_cache.h"
 #include "run/rank.h"
 #include "run/training_ids.h"
+#include "step/data/hot_cold_source.h"
 #include "step/data/reader_source.h"
 #include "store/cached/ranks/home_ranks.h"
 
@@ -71,16 +74,14 @@ class UsesOfBatches {
 
   Status open(ThreadPool& pool, Files& files) {
     pool_ = &pool;
+    if (run_.hot_folder != nullptr) return open_hot_and_cold(pool, files);
     RECMILL_ASSIGN_OR_RETURN(data_, open_training_ids(run_, pool, files));
-    BatchSchedule schedule = run_.schedule(0);  // one rank sees all samples
-    schedule.ranks = 1;
-    schedule.epochs = 1;
-    schedule.evaluates = false;
-    source_ = std::make_unique<ReaderSource>(schedule, *data_.reader, nullptr, *data_.preprocessor,
-                                             StreamPosition{});
+    samples_ = data_.rows;
+    source_ = std::make_unique<ReaderSource>(one_epoch(), *data_.reader, nullptr,
+                                             *data_.preprocessor, StreamPosition{});
     return {};
   }
-  int64_t samples() const { return data_.rows; }
+  int64_t samples() const { return samples_; }
 
   /// False: there is no further batch.
   Result<bool> next(StepUses& uses, int64_t& samples) {
@@ -114,6 +115,33 @@ class UsesOfBatches {
   const SlotTables& tables() const { return tables_; }
 
  private:
+  BatchSchedule one_epoch() const {
+    BatchSchedule schedule = run_.schedule(0);  // one rank sees all samples
+    schedule.ranks = 1;
+    schedule.epochs = 1;
+    schedule.evaluates = false;
+    return schedule;
+  }
+  /// By rates that are known.
+  Status open_hot_and_cold(ThreadPool& pool, Files& files) {
+    const HotColdRules& rules = run_.hot_folder->rules;
+    if (rules.policy.adapts())
+      return Status::BadRequest(
+          "hotset.replay: rates follow losses, which are not known here; name the schedule.jsonl "
+          "of "
+          "a run, or fix hotset.rate");
+    RECMILL_ASSIGN_OR_RETURN(apart_, open_hot_cold_rows(run_, pool, files));
+    RECMILL_ASSIGN_OR_RETURN(samples_, apart_->rows());
+    RECMILL_ASSIGN_OR_RETURN(
+        data_.preprocessor,
+        preprocess::make_preprocessor(preprocess::without_dense(run_.graph), run_.spec, pool));
+    RECMILL_RETURN_IF_ERROR(fill_dictionaries(*run_.hot_folder, *data_.preprocessor));
+    source_ = std::make_unique<HotColdSource>(one_epoch(), *apart_, nullptr, *data_.preprocessor,
+                                              rules, StreamPosition{}, rules.policy.first(),
+                                              std::make_shared<ScheduleLosses>());
+    return {};
+  }
+
   /// `distinct`: those of the batch.
   void count_lookups(std::span<const int64_t> distinct) {
     Ids ids(distinct.size());
@@ -136,7 +164,9 @@ class UsesOfBatches {
   lookahead::BatchRows finder_;
   ThreadPool* pool_ = nullptr;
   TrainingIds data_;
-  std::unique_ptr<ReaderSource> source_;
+  std::unique_ptr<HotColdRows> apart_;  // null: batches are mixed
+  std::unique_ptr<BatchSource> source_;
+  int64_t samples_ = 0;
   RankBatch batch_;
   std::vector<std::vector<int64_t>> rows_of_ranks_;
   KnownRows<Seen> rows_;
