@@ -18,6 +18,7 @@ struct StepPlan {
   int64_t step = 0;  // place in the stream, evaluation batches included, from 0; batches of one
                      // iteration that are updated together are one step
   int64_t iteration = 0;  // of training: that of the batch, or the one that comes next
+  bool all_hot = false;   // every lookup of every rank's part is of a row of the run's hot set
   // What a cached store does around the step, of one rank or of this rank of several, and how large
   // it is; null: nobody looks ahead.
   std::shared_ptr<const LookaheadStep> lookahead = nullptr;

@@ -273,7 +273,10 @@ TEST_F(HotCold, runs_have_the_bits_of_the_plain_one_at_any_number_of_ranks) {
       {"hotset.first=hot", "embedding.optimizer.kind=sgd", "train.batch_size=12"},
       {"embedding.store=cached", "lookahead.batches=3"},
       {"embedding.store=cached", "lookahead.design=lrpp", "lookahead.prefetch=0"},
-      {"embedding.store=placed", "placement.share_rows=false"}};
+      {"embedding.store=placed", "placement.planner=hot_cold"},
+      {"embedding.store=placed", "placement.planner=hot_cold", "placement.share_rows=false"},
+      {"embedding.store=placed", "placement.planner=hot_cold", "placement.share_rows=false",
+       "placement.reduce=dense", "placement.one_call=false"}};
   for (const auto& sets : cases) {
     std::vector<std::string> all =
         words({"verify", "g.toml", "--ranks", "1,2,3,4", "--iterations", "500"}, sets);
@@ -350,6 +353,24 @@ TEST_F(HotCold, batches_move_what_the_plan_counts) {
   // times makes copies of 57 rows current.
   EXPECT_LE(moved["hot_near_hot_cold"], 542);
   EXPECT_GT(moved["fae"], moved["hot_near_hot_cold"].get<int64_t>() + 3 * 57);
+}
+
+TEST_F(HotCold, hot_batches_send_nothing_for_lookups) {
+  const auto sent = [&](const std::string& ranks, const std::string& first) -> int64_t {
+    const Json trained =
+        run_json(words({"train", "g.toml", "--profile", "--quiet", "--overwrite"},
+                       {"embedding.store=placed", "placement.planner=hot_cold",
+                        "placement.share_rows=false", "hotset.rate=50", "hotset.first=" + first,
+                        "data.eval=[]", "train.iterations=8", "train.ranks=" + ranks}));
+    int64_t bytes = 0;
+    for (const Json& rank : trained["profile"])
+      bytes += rank["stages"]["lookup"]["sent"].get<int64_t>();
+    return bytes;
+  };
+  for (const char* ranks : {"2", "4"}) {
+    EXPECT_EQ(sent(ranks, "hot"), 0) << ranks;
+    EXPECT_GT(sent(ranks, "cold"), 0) << ranks;
+  }
 }
 
 TEST_F(HotCold, caches_fetch_what_is_counted_over_the_same_order) {

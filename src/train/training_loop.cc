@@ -244,7 +244,8 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
                                  .seconds = outcome_.seconds,
                                  .samples_per_second = rate,
                                  .learning_rate_scale = learning_rate_scale,
-                                 .far = far_},
+                                 .far = far_,
+                                 .kind = batch.kind},
                                 metrics);
 }
 

@@ -112,6 +112,7 @@ Status RunLog::training(const TrainingFigures& figures, const metrics::Metrics& 
   values["seconds"] = earlier_seconds_ + figures.seconds;
   values["samples_per_second"] = figures.samples_per_second;
   values["learning_rate_scale"] = figures.learning_rate_scale;
+  if (figures.kind) values["batch"] = *figures.kind == hotset::BatchKind::hot ? "hot" : "cold";
   if (figures.far) {
     values["far_lookups"] = figures.far->lookups;
     values["far_rows"] = figures.far->rows;

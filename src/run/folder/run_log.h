@@ -32,7 +32,8 @@ struct TrainingFigures {
   double seconds = 0;             // of training, in this part of a resumed run
   double samples_per_second = 0;  // since the line before
   double learning_rate_scale = 0;
-  std::optional<store::FarCounts> far = {};  // of the iteration
+  std::optional<store::FarCounts> far = {};    // of the iteration
+  std::optional<hotset::BatchKind> kind = {};  // of its batch, where hot and cold ones are apart
 };
 
 class RunLog {

@@ -143,8 +143,15 @@ std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank) {
 
 store::ShardedOptions sharded_options(const ResolvedRun& run) {
   const PlacementOptions& options = run.options.placement;
-  return {options.dedup_fetch, options.reduce, options.one_call, options.overlap,
-          options.share_rows};
+  const bool copies_hot_rows =
+      options.plan.empty() && options.planner == placement::PlannerKind::hot_cold;
+  return {.dedup_fetch = options.dedup_fetch,
+          .reduce = options.reduce,
+          .one_call = options.one_call,
+          .overlap = options.overlap,
+          .share_rows = options.share_rows,
+          // Inputs of the folder are hot by the rows that were copied.
+          .hot_rows_everywhere = copies_hot_rows && run.hot_folder != nullptr};
 }
 
 }  // namespace recmill::train

@@ -37,7 +37,9 @@ Result<bool> BatchWindow::may_leave(StepPlan& plan) {
 Result<std::unique_ptr<RankBatch>> BatchWindow::take() {
   if (batches_.empty()) return std::unique_ptr<RankBatch>();
   RankBatch& oldest = *batches_.front();
-  StepPlan plan{step_, oldest.before.iteration};
+  StepPlan plan{.step = step_,
+                .iteration = oldest.before.iteration,
+                .all_hot = oldest.kind == hotset::BatchKind::hot};
   if (planner_ == nullptr || !is_request(oldest)) {
     RECMILL_ASSIGN_OR_RETURN(const bool leaves, may_leave(plan));
     if (!leaves) return std::unique_ptr<RankBatch>();

@@ -64,6 +64,11 @@ Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedR
   return fetched(wanted);
 }
 
+std::vector<kernels::RowStorage> RowFetch::fetch_own(std::span<const WantedRows> wanted) {
+  read_own(wanted);
+  return fetched(wanted);
+}
+
 std::vector<kernels::RowStorage> RowFetch::fetched(std::span<const WantedRows> wanted) const {
   std::vector<kernels::RowStorage> storage;
   for (size_t t = 0; t < tables_.size(); ++t) {

@@ -46,6 +46,8 @@ class RowFetch {
   /// while the others are on their way, or with no overlap afterwards. Every rank is told the
   /// `note` of each: notes().
   Result<std::vector<kernels::RowStorage>> fetch(std::span<const WantedRows> wanted, int64_t note);
+  /// The same where this rank holds all rows. Not collective, and nobody is told anything.
+  std::vector<kernels::RowStorage> fetch_own(std::span<const WantedRows> wanted);
   /// The same where rows come unasked: `rows` has all that `wanted` names of other ranks.
   /// Collective where it `begins`; further calls of the same rows read what came then.
   Result<std::vector<kernels::RowStorage>> fetch(std::span<const WantedRows> wanted, int64_t note,

@@ -19,6 +19,9 @@ struct ShardedOptions {
   /// columns are split, and messages of gradients too (RowExchange); else these travel as between
   /// hosts.
   bool share_rows = true;
+  /// What a batch of hot inputs looks up (StepPlan::all_hot) has a copy on every rank: nobody asks
+  /// for rows then.
+  bool hot_rows_everywhere = false;
 };
 
 }  // namespace recmill::store

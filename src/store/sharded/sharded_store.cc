@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "store/batch_check.h"
 #include "store/tables/merge_distinct_rows.h"
 #include "store/tables/table_rows.h"
@@ -27,6 +28,8 @@ struct ShardedStore::Work {
   int64_t copied_words = 0;                    // RowUpdates::copied_words()
   std::vector<int64_t> notes;                  // [ranks], once it was looked up
   std::shared_ptr<const UnaskedRows> unasked;  // null: rows of others are asked for
+  bool asks_nobody = false;                    // and neither does another rank
+  int64_t note = 0;                            // to be told with the update then
 };
 
 ShardedStore::ShardedStore(std::unique_ptr<RankTables> tables, std::unique_ptr<HostRows> host,
@@ -37,6 +40,8 @@ ShardedStore::ShardedStore(std::unique_ptr<RankTables> tables, std::unique_ptr<H
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
       dedup_fetch_(options.dedup_fetch),
+      hot_rows_everywhere_(options.hot_rows_everywhere),
+      communicator_(communicator),
       updates_(communicator, *of_, options, host_ != nullptr) {
   const std::span<const table::EmbeddingTable> all = of_->tables;
   const bool fetches = host_ == nullptr || !host_->has_all();
@@ -87,11 +92,26 @@ Result<std::unique_ptr<Prepared>> ShardedStore::prepare(const Batch& batch,
   work->unasked = std::move(rows);
   work->notes.assign(ranks_, 0);
   find_distinct(batch, *work);
+  RECMILL_RETURN_IF_ERROR(see_who_asks(batch, *work));
   if (batch.purpose == Purpose::train) {
     updates_.plan(work->distinct, work->row_places, batch.cut.slices, work->sent);
     work->copied_words = updates_.copied_words(work->row_places);
   }
   return batches_.prepared(batch, std::move(work));
+}
+
+// All ranks come to the same.
+Status ShardedStore::see_who_asks(const Batch& batch, Work& work) const {
+  work.asks_nobody = hot_rows_everywhere_ && host_ == nullptr && pooled_fetch_ == nullptr &&
+                     work.unasked == nullptr && batch.plan != nullptr && batch.plan->all_hot;
+  if (!work.asks_nobody) return {};
+  for (size_t t = 0; t < of_->tables.size(); ++t)
+    for (int rank = 0; rank < ranks_; ++rank)
+      if (rank != rank_ && work.by_source[t].of[rank].size() > 0)
+        return Status::Failed(
+            "table '" + of_->model.tables[t].name +
+            "': a batch of hot inputs looks up a row without a copy on this rank");
+  return {};
 }
 
 void ShardedStore::fill_pool_tasks(const SparseBatch& sparse, Work& work) const {
@@ -203,6 +223,12 @@ Result<std::vector<kernels::RowStorage>> ShardedStore::fetch(Work& work, int64_t
   std::vector<kernels::RowStorage> fetched;
   for (RowFetch& fetch : fetches_) {
     const auto tables = std::span(wanted).subspan(fetched.size(), fetch.tables());
+    if (work.asks_nobody) {
+      const auto own = fetch.fetch_own(tables);
+      fetched.insert(fetched.end(), own.begin(), own.end());
+      work.note = note;
+      continue;
+    }
     const bool begins = std::exchange(came_, work.unasked) != work.unasked;
     RECMILL_ASSIGN_OR_RETURN(const auto rows,
                              work.unasked == nullptr
@@ -230,8 +256,19 @@ void ShardedStore::pool_rows(const Work& work, std::span<const kernels::RowStora
   of_->fused_pool.run(tasks, work.task_map, of_->pool);
 }
 
+// Of batches that were looked up without a message.
+Status ShardedStore::tell_notes(std::span<const Update> updates) {
+  for (const Update& update : updates) {
+    Work& work = Batches::work_of(*update.prepared);
+    if (!work.asks_nobody) continue;
+    RECMILL_ASSIGN_OR_RETURN(work.notes, gather_values(work.note, communicator_));
+  }
+  return {};
+}
+
 Status ShardedStore::update(std::span<const Update> updates, const Step& step, Stream&) {
   if (updates.empty()) return {};
+  RECMILL_RETURN_IF_ERROR(tell_notes(updates));
   const int slices = Batches::batch_of(updates[0]).cut.slices;
   std::vector<std::span<const DistinctRows>> batches;
   std::vector<std::span<const int64_t>> notes;

@@ -66,6 +66,8 @@ class ShardedStore final : public EmbeddingStore {
   void let_owners_pool(const std::vector<bool>& tables, Communicator& communicator);
   kernels::FeatureBags fetched_bags(size_t feature, const SparseBatch& sparse,
                                     const Work& work) const;
+  Status see_who_asks(const Batch& batch, Work& work) const;
+  Status tell_notes(std::span<const Update> updates);
   void fill_pool_tasks(const SparseBatch& sparse, Work& work) const;
   void find_distinct(const Batch& batch, Work& work);
   bool shares(size_t table) const { return host_ != nullptr && host_->has(table); }
@@ -80,7 +82,8 @@ class ShardedStore final : public EmbeddingStore {
   const std::unique_ptr<HostRows> host_;  // null: ranks share no rows
   const std::unique_ptr<RankTables> of_;
   const int rank_, ranks_;
-  const bool dedup_fetch_;
+  const bool dedup_fetch_, hot_rows_everywhere_;
+  Communicator& communicator_;
   std::shared_ptr<const UnaskedRows> came_;  // of the last lookup
   std::vector<RowFetch> fetches_;  // of all tables, or one a table; none where ranks share all rows
   RowUpdates updates_;
