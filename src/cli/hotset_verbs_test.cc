@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "cli/testing/program.h"
+#include "base/random.h"
+#include "cli/testing/serving_program.h"
 
 namespace recmill::cli {
 namespace {
@@ -47,7 +48,7 @@ batch_size = 100
 
 constexpr const char* kHeader = "label,a,b,c\n";
 
-class PlanHotset : public Program {
+class PlanHotset : public ServingProgram {
  protected:
   void SetUp() override {
     std::string rows = kHeader;
@@ -370,6 +371,49 @@ TEST_F(HotCold, hot_batches_send_nothing_for_lookups) {
   for (const char* ranks : {"2", "4"}) {
     EXPECT_EQ(sent(ranks, "hot"), 0) << ranks;
     EXPECT_GT(sent(ranks, "cold"), 0) << ranks;
+  }
+}
+
+TEST_F(HotCold, caches_hold_where_windows_end_to_wait_for_losses) {
+  // Labels that nothing tells of, so that losses rise and rates fall.
+  const Random random(3, Purpose::test, 0);
+  std::istringstream lines(*read_text(posix_files(), path("t.csv")));
+  std::string noise, line;
+  std::getline(lines, line);
+  noise = line + "\n";
+  for (uint64_t i = 0; std::getline(lines, line); ++i)
+    noise += (random.uniform64(i) < 0.5 ? "0" : "1") + line.substr(1) + "\n";
+  write("t.csv", noise);
+  ASSERT_EQ(
+      run({"convert", "g.toml", "--hotcold", "N", "--quiet", "--set", "hotset.threshold=0.012"})
+          .status,
+      0);
+  const std::string server = serve();
+  const auto train = [&](const std::string& name, std::vector<std::string> sets) {
+    sets.insert(sets.end(), {"hotset.folder=N", "name=" + name, "train.batch_size=8",
+                             "optimizer.learning_rate=0.5", "embedding.optimizer.learning_rate=5",
+                             "train.evaluate_every=31", "train.epochs=3", "hotset.eval_rows=50"});
+    const Outcome outcome = run(words({"train", "g.toml", "--quiet", "--overwrite"}, sets));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  train("local", {});
+  EXPECT_THAT(*read_text(posix_files(), path("runs/local/schedule.jsonl")),
+              ::testing::HasSubstr("\"rate\":6.25"));
+  for (const char* design : {"forward", "lrpp"}) {
+    for (const char* ranks : {"1", "3"}) {
+      for (const char* home : {"embedded", "disk", "remote"}) {
+        std::vector<std::string> sets{"embedding.store=cached", "lookahead.batches=5",
+                                      std::string("lookahead.design=") + design,
+                                      std::string("train.ranks=") + ranks,
+                                      std::string("lookahead.home=") + home};
+        if (home == std::string("disk"))
+          sets.push_back("lookahead.disk_path=rows" + std::string(design) + ranks);
+        if (home == std::string("remote"))
+          sets.push_back("lookahead.servers=[" + in_quotes(server) + "]");
+        train("cached", sets);
+        expect_same("local", "cached");
+      }
+    }
   }
 }
 

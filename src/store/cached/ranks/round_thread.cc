@@ -116,9 +116,11 @@ Status RoundThread::carry_out(const Rounds::Round& round, EarlyRows* early) {
   const RankStep& plan = *round.plan;
   if (round.kind == Rounds::Kind::before) {
     if (!is_shared_) return exchange(plan.before, {});
-    RECMILL_RETURN_IF_ERROR(communicator_.barrier());  // what others wrote is there
-    asked_ = plan.step - 2;  // nothing was asked for
-    return fill_from_home(plan.before, plan.step - 1, plan.step - 1);
+    RECMILL_RETURN_IF_ERROR(communicator_.barrier());            // what others wrote is there
+    const int64_t asked = std::exchange(asked_, plan.step - 2);  // of these none was asked for
+    RECMILL_RETURN_IF_ERROR(fill_from_home(plan.before, plan.step - 1, plan.step - 1));
+    asked_ = std::max(asked, asked_);
+    return {};
   }
   if (round.kind == Rounds::Kind::critical || !plan.any_critical) {
     copy_out(plan.critical, first_);
