@@ -10,40 +10,14 @@
 
 #include "base/json/json.h"
 #include "cli/testing/program.h"
+#include "cli/testing/three_columns.h"
 #include "kernels/codegen/testing/kernel_folder.h"
 
 namespace recmill::cli {
 namespace {
 
-constexpr const char* kConfig = R"(name = 'hot'
-device = 'emulated'
-[data]
-format = 'csv'
-train = ['t.csv']
-eval = ['e.csv']
-columns = [{ name = 'label', role = 'label' },
-           { name = 'a', role = 'id', id_text = 'integer' },
-           { name = 'b', role = 'id', id_text = 'integer' },
-           { name = 'c', role = 'id', id_text = 'integer' }]
-[embedding]
-mapping = 'direct'
-dim = 16
-optimizer = { kind = 'sgd' }
-[[tables]]
-name = 'a'
-rows = 20000
-[[tables]]
-name = 'b'
-rows = 20000
-[[tables]]
-name = 'c'
-rows = 7
-[model]
-kind = 'mlp'
-top = [4, 1]
-[train]
-batch_size = 100
-slices = 4
+constexpr const char* kTop = "name = 'hot'\ndevice = 'emulated'\n";
+constexpr const char* kTrain = R"(slices = 4
 evaluate_every = 4
 log_every = 1
 [gpu]
@@ -55,19 +29,9 @@ bytes = 3648
 class HotRowsOnGpu : public Program {
  protected:
   void SetUp() override {
-    write_inputs("t.csv", 1000);
-    write_inputs("e.csv", 50);
-    write("hot.toml", kConfig);
-  }
-  void write_inputs(const std::string& name, int64_t count) {
-    std::string rows = "label,a,b,c\n";
-    for (int64_t i = 0; i < count; ++i) {
-      std::ostringstream row;
-      row << i % 2 << ',' << i % (1 + i % 50) << ',' << (7 * i + 3) % (1 + 3 * i % 80) << ','
-          << i % 7 << '\n';
-      rows += row.str();
-    }
-    write(name, rows);
+    write("t.csv", three_columns(1000));
+    write("e.csv", three_columns(50));
+    write("hot.toml", three_columns_config(kTop, "", kTrain));
   }
   /// `verb` of the configuration, with these keys.
   Outcome run_with(const std::string& verb, std::vector<std::string> sets,

@@ -12,55 +12,19 @@
 #include "base/json/json.h"
 #include "base/random.h"
 #include "cli/testing/serving_program.h"
+#include "cli/testing/three_columns.h"
 
 namespace recmill::cli {
 namespace {
 
-constexpr const char* kConfig = R"(name = 'g'
-[data]
-format = 'csv'
-train = ['t.csv']
-eval = ['e.csv']
-shuffle = { kind = 'window', window = 100 }
-columns = [{ name = 'label', role = 'label' },
-           { name = 'a', role = 'id', id_text = 'integer' },
-           { name = 'b', role = 'id', id_text = 'integer' },
-           { name = 'c', role = 'id', id_text = 'integer' }]
-[embedding]
-mapping = 'direct'
-dim = 16
-optimizer = { kind = 'sgd' }
-[[tables]]
-name = 'a'
-rows = 20000
-[[tables]]
-name = 'b'
-rows = 20000
-[[tables]]
-name = 'c'
-rows = 7
-[model]
-kind = 'mlp'
-top = [4, 1]
-[train]
-batch_size = 100
-)";
-
-constexpr const char* kHeader = "label,a,b,c\n";
-
 class PlanHotset : public ServingProgram {
  protected:
   void SetUp() override {
-    std::string rows = kHeader;
-    for (int64_t i = 0; i < 1000; ++i) {
-      std::ostringstream row;
-      row << i % 2 << ',' << i % (1 + i % 50) << ',' << (7 * i + 3) % (1 + 3 * i % 80) << ','
-          << i % 7 << '\n';
-      rows += row.str();
-    }
+    const std::string rows = three_columns(1000);
     write("t.csv", rows);
     write("e.csv", rows.substr(0, rows.find('\n', rows.size() / 3) + 1));
-    write("g.toml", kConfig);
+    write("g.toml", three_columns_config("name = 'g'\n",
+                                         "shuffle = { kind = 'window', window = 100 }\n", ""));
   }
 
   std::vector<std::string> arguments(const std::vector<std::string>& sets,
